@@ -1,39 +1,45 @@
-//! The operator's answer to a command: it removes the command from the object, and records in the same write whether it carried it out.
+//! The operator's answer to a command: it takes the command out of the object and carries it out, or gives the reason for a refusal in an
+//! event.
 
-use futures::StreamExt;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{DefaultBackoff, watch_object};
-use stateward_api::rollout::{CommandReceipt, CommandResult};
+use kube::runtime::watcher::{self, DefaultBackoff, watch_object, watcher};
 
 use crate::command::Command;
 use crate::rollout::{Rollout, parse};
 use crate::session::Session;
 
 /// An answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The operator carried out the command.
     Taken,
-    /// The operator refused the command; the receipt says why.
-    Refused(CommandReceipt),
-    /// The command was removed without an answer: the last answer is for another command, or there is none.
-    Unanswered(Option<CommandReceipt>),
+    /// The operator refused the command.
+    Refused,
     /// The object was deleted.
     Gone,
 }
 
+/// How long after the answer the event with the reason may arrive.
+const REASON_WITHIN: Duration = Duration::from_secs(2);
+
 impl Command {
     /// The answer in `now`, where `written` is the object with the command. `None` if there is no answer yet.
-    pub(crate) fn answer(self, written: &Rollout, now: &Rollout) -> Option<Answer> {
+    pub(crate) fn answer(self, seen: &Rollout, written: &Rollout, now: &Rollout) -> Option<Answer> {
         if now.uid() != written.uid() {
             return Some(Answer::Gone);
         }
         if version(now) < version(written) {
             return None;
         }
-        let before = written.status.as_ref();
-        let before = before.and_then(|status| status.last_command.as_ref());
-        let after = now.status.clone().unwrap_or_default();
+        let (before, after) = (
+            seen.status.clone().unwrap_or_default(),
+            now.status.clone().unwrap_or_default(),
+        );
         let pending = match self {
             Self::Promote => after.promote || (after.controller_pause && after.pause_conditions.is_empty()),
             Self::Skip => after.skip_current_step,
@@ -45,23 +51,26 @@ impl Command {
         if pending {
             return None;
         }
-        if !self.is_to_status() {
-            return Some(Answer::Taken);
-        }
-        let receipt = after.last_command.filter(|receipt| before != Some(receipt));
-        Some(match receipt {
-            Some(receipt) if self.is_meant_by(&receipt) => match receipt.result {
-                CommandResult::Accepted => Answer::Taken,
-                CommandResult::Refused | CommandResult::Unknown => Answer::Refused(receipt),
-            },
-            receipt => Answer::Unanswered(receipt),
-        })
-    }
-
-    /// Whether a receipt is for this command. Another user may have added `--force`.
-    fn is_meant_by(self, receipt: &CommandReceipt) -> bool {
-        let full = receipt.arguments.iter().any(|argument| argument == "--full");
-        receipt.verb == self.name() && full == matches!(self, Self::PromoteFull { .. })
+        let same_revision = after.updated_revision == before.updated_revision;
+        let same_step = after.current_step_index == before.current_step_index
+            && after.current_step_started_at == before.current_step_started_at;
+        // An inconclusive background analysis is resolved without moving the rollout.
+        let waived = after.background_waived && !before.background_waived;
+        let taken = match self {
+            // A gate may start again without moving the rollout.
+            Self::Promote => {
+                same_revision && (after.current_step_index != before.current_step_index || waived)
+            }
+            Self::Skip => same_revision && after.current_step_index != before.current_step_index,
+            Self::PromoteFull { .. } => same_revision && (!same_step || waived),
+            Self::Abort => after.aborted_revision == before.updated_revision,
+            Self::Retry => {
+                let again = before.current_step_started_at.is_some() && same_revision && !same_step;
+                after.restarted_at != before.restarted_at || again
+            }
+            Self::Pause | Self::Resume => true,
+        };
+        Some(if taken { Answer::Taken } else { Answer::Refused })
     }
 }
 
@@ -71,12 +80,17 @@ fn version(object: &Rollout) -> u64 {
 }
 
 /// Waits for the answer to a command, without a timeout.
-pub(crate) async fn wait(command: Command, written: &Rollout, session: &Session<'_>) -> Answer {
-    let api = session.whole_rollouts(written.kind, false);
-    let changes = watch_object(api, &written.name_any()).backoff(DefaultBackoff::default());
+pub(crate) async fn wait(
+    command: Command,
+    seen: &Rollout,
+    written: &Rollout,
+    session: &Session<'_>,
+) -> Answer {
+    let api = session.whole_rollouts(seen.kind, false);
+    let changes = watch_object(api, &seen.name_any()).backoff(DefaultBackoff::default());
     let mut answers = std::pin::pin!(changes.filter_map(|change| async {
         match change {
-            Ok(Some(now)) => command.answer(written, &parse(now).ok()?),
+            Ok(Some(now)) => command.answer(seen, written, &parse(now).ok()?),
             Ok(None) => Some(Answer::Gone),
             // The watch is restarted; the caller has the timeout.
             Err(_) => None,
@@ -88,12 +102,34 @@ pub(crate) async fn wait(command: Command, written: &Rollout, session: &Session<
     }
 }
 
+/// The operator's reason for a refusal, if its event arrives in time and can be read.
+pub(crate) async fn reason(command: Command, written: &Rollout, session: &Session<'_>) -> Option<String> {
+    let events: Api<Event> = Api::namespaced(session.client.clone(), &session.namespace);
+    let fields = format!(
+        "involvedObject.uid={},reason=CommandRefused",
+        written.uid().unwrap_or_default()
+    );
+    let told = watcher(events, watcher::Config::default().fields(&fields)).applied_objects();
+    let mut reasons = std::pin::pin!(told.try_filter_map(|event| async {
+        let about = event.involved_object.resource_version;
+        let later = about
+            .and_then(|version| version.parse::<u64>().ok())
+            .is_some_and(|at| at >= version(written));
+        let prefix = format!("{}: ", command.verb());
+        let reason = event
+            .message
+            .and_then(|message| message.strip_prefix(&prefix).map(str::to_owned));
+        Ok(reason.filter(|_| later))
+    }));
+    let first = tokio::time::timeout(REASON_WITHIN, reasons.next()).await;
+    first.ok().flatten().and_then(Result::ok)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, aborted, paused, returning, stepping};
+    use crate::fixtures::{aborted, at_rest, paused, returning, stepping};
     use rstest::rstest;
-    use serde_json::json;
     use stateward_api::rollout::RolloutStatus;
 
     fn with(mut object: Rollout, change: impl FnOnce(&mut RolloutStatus)) -> Rollout {
@@ -101,71 +137,45 @@ mod tests {
         object
     }
 
-    /// The operator has answered a command, as it is typed.
-    fn answered(object: Rollout, command: &str, result: &str) -> Rollout {
-        let words: Vec<_> = command.split(' ').collect();
-        let receipt =
-            json!({"verb": words[0], "arguments": words[1..], "result": result, "message": "why", "at": NOW});
-        with(object, |now| {
-            now.last_command = serde_json::from_value(receipt).unwrap()
-        })
-    }
-
-    const FULL: Command = Command::PromoteFull { force: false };
-
     #[rstest]
-    #[case::promote(Command::Promote, with(paused(), |now| now.pause_conditions.clear()))]
-    #[case::at_a_gate(Command::Promote, with(stepping(), |now| now.promote = true))]
-    #[case::skip(Command::Skip, with(stepping(), |now| now.skip_current_step = true))]
-    #[case::full(FULL, with(paused(), |now| now.promote_full = true))]
-    #[case::abort(Command::Abort, with(paused(), |now| now.abort = true))]
-    #[case::retry(Command::Retry, with(aborted(), |now| now.restart = true))]
-    fn a_command_that_is_still_there_has_no_answer(#[case] command: Command, #[case] now: Rollout) {
-        assert_eq!(command.answer(&now, &now), None);
-    }
-
-    #[rstest]
-    #[case::accepted(Command::Promote, answered(stepping(), "promote", "Accepted"), "taken")]
-    #[case::refused(Command::Promote, answered(paused(), "promote", "Refused"), "refused")]
-    #[case::full(FULL, answered(paused(), "promote --full", "Accepted"), "taken")]
-    #[case::full_of_another_user(FULL, answered(paused(), "promote --full --force", "Accepted"), "taken")]
-    #[case::only_the_step(FULL, answered(paused(), "promote", "Accepted"), "unanswered")]
-    #[case::all_steps(
-        Command::Promote,
-        answered(paused(), "promote --full", "Accepted"),
-        "unanswered"
-    )]
-    #[case::abort(Command::Abort, answered(returning(), "abort", "Accepted"), "taken")]
-    #[case::an_abort_came_first(Command::Promote, answered(returning(), "abort", "Accepted"), "unanswered")]
-    #[case::without_a_receipt(Command::Promote, stepping(), "unanswered")]
-    #[case::pause(Command::Pause, stepping(), "taken")]
+    #[case::pending(Command::Promote, paused(), with(paused(), |now| now.pause_conditions.clear()), None)]
+    #[case::next_step(Command::Promote, paused(), with(paused(), |now| {
+        now.current_step_index = Some(2);
+        now.controller_pause = false;
+        now.pause_conditions.clear();
+    }), Some(Answer::Taken))]
+    #[case::back_at_the_pause(Command::Promote, paused(), paused(), Some(Answer::Refused))]
+    #[case::another_revision(Command::Promote, paused(), with(stepping(), |now| now.updated_revision = Some("db-3".into())), Some(Answer::Refused))]
+    #[case::without_a_verdict_beside_the_steps(Command::Promote, with(paused(), |seen| seen.background_paused = true), with(paused(), |now| {
+        now.background_paused = false;
+        now.background_waived = true;
+    }), Some(Answer::Taken))]
+    #[case::long_without_one(Command::Promote, with(paused(), |seen| seen.background_waived = true), with(paused(), |now| now.background_waived = true), Some(Answer::Refused))]
+    #[case::at_a_gate(Command::Promote, stepping(), with(stepping(), |now| now.promote = true), None)]
+    #[case::that_begins_anew(Command::Promote, stepping(), with(stepping(), |now| now.current_step_started_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Refused))]
+    #[case::skip(Command::Skip, stepping(), with(stepping(), |now| now.current_step_index = Some(1)), Some(Answer::Taken))]
+    #[case::skip_pending(Command::Skip, stepping(), with(stepping(), |now| now.skip_current_step = true), None)]
+    #[case::skip_refused(Command::Skip, stepping(), stepping(), Some(Answer::Refused))]
+    #[case::full(Command::PromoteFull { force: false }, paused(), with(paused(), |now| now.current_step_index = Some(4)), Some(Answer::Taken))]
+    #[case::full_pending(Command::PromoteFull { force: false }, paused(), with(paused(), |now| now.promote_full = true), None)]
+    #[case::abort(Command::Abort, with(returning(), |now| now.aborted_revision = None), returning(), Some(Answer::Taken))]
+    #[case::abort_at_rest(Command::Abort, at_rest(), at_rest(), Some(Answer::Refused))]
+    #[case::retry(Command::Retry, aborted(), with(aborted(), |now| now.restarted_at = "2026-01-01T00:09:00Z".parse().ok()), Some(Answer::Taken))]
+    #[case::retry_refused(Command::Retry, aborted(), aborted(), Some(Answer::Refused))]
+    #[case::pause(Command::Pause, stepping(), stepping(), Some(Answer::Taken))]
     fn an_answer_is_read_off_the_object(
         #[case] command: Command,
+        #[case] seen: Rollout,
         #[case] now: Rollout,
-        #[case] expected: &str,
+        #[case] expected: Option<Answer>,
     ) {
-        let answer = match command.answer(&paused(), &now).unwrap() {
-            Answer::Taken => "taken",
-            Answer::Refused(_) => "refused",
-            Answer::Unanswered(_) => "unanswered",
-            Answer::Gone => "gone",
-        };
-        assert_eq!(answer, expected);
-    }
-
-    #[test]
-    fn the_answer_to_an_earlier_command_is_no_answer_to_this_one() {
-        let written = answered(paused(), "promote", "Accepted");
-        assert_eq!(
-            Command::Promote.answer(&written, &written),
-            Some(Answer::Unanswered(None))
-        );
+        assert_eq!(command.answer(&seen, &seen, &now), expected);
     }
 
     #[test]
     fn an_older_view_is_no_answer() {
         let mut written = stepping();
         written.metadata.resource_version = Some("11".into());
-        assert_eq!(Command::Abort.answer(&written, &stepping()), None);
+        assert_eq!(Command::Abort.answer(&stepping(), &written, &stepping()), None);
     }
 }

@@ -42,12 +42,6 @@ impl Command {
         }
     }
 
-    /// The verb without flags.
-    pub(crate) fn name(self) -> &'static str {
-        let verb = self.verb();
-        verb.split(' ').next().unwrap_or(verb)
-    }
-
     /// The past participle: `rolloutplugin.argoproj.io/db promoted`.
     pub(crate) fn done(self) -> &'static str {
         match self {
@@ -70,7 +64,7 @@ impl Command {
     pub(crate) fn objection(self, object: &Rollout, program: &str) -> Result<(), String> {
         let stage = Stage::of(object);
         let message = || hint::message(&stage, program);
-        let plain = || stage.summary().to_owned();
+        let plain = || hint::without_commands(&message()).to_owned();
         let hint = |verb: &str| hint::command(verb, &stage, program);
         if object.metadata.deletion_timestamp.is_some() {
             return Err(format!("{} is being deleted", object.title()));
@@ -86,7 +80,7 @@ impl Command {
         match (self, &stage.activity) {
             (Self::Resume, _) if paused => Ok(()),
             (Self::Resume, Activity::Rolling(attempt)) if attempt.awaits_a_word() => because(&format!(
-                "is paused by a step and not by spec.paused; continue with: {}",
+                "is paused by a step and not by spec.paused; go on with: {}",
                 hint("promote")
             )),
             (Self::Resume, _) => because("is not paused"),
@@ -108,7 +102,7 @@ impl Command {
             (Self::Retry, _) if aborted => Ok(()),
             (Self::Retry, _) => because("has no aborted revision in its template; there is nothing to retry"),
             (Self::Pause, _) if object.left_alone => because(
-                "is left to Kubernetes by spec.skipCheck, which would continue regardless; set that to false first",
+                "is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first",
             ),
             (Self::Pause, Activity::Idle | Activity::Rolling(_)) if paused => because("is paused already"),
             // Pauses the next rollout at its start: a workload can be frozen before it is changed.
@@ -146,7 +140,7 @@ impl Command {
             }
             (Self::PromoteFull { force: false }, Activity::Rolling(_)) if stage.is_broken() => {
                 because(&format!(
-                    "has a new version that is broken ({}); roll back with: {}, or skip the remaining steps regardless with: {}",
+                    "has a new version that is broken ({}); go back with: {}, or skip the remaining steps all the same with: {}",
                     plain(),
                     hint("abort"),
                     hint("promote --full --force")
@@ -154,7 +148,7 @@ impl Command {
             }
             // Do not suggest what would make it worse.
             (Self::Promote, Activity::Rolling(_)) if stage.is_broken() => because(&format!(
-                "cannot continue ({}); roll back with: {}",
+                "cannot go on ({}); go back with: {}",
                 plain(),
                 hint("abort")
             )),
@@ -169,7 +163,7 @@ impl Command {
                 hint("skip")
             )),
             (Self::Skip, Activity::Rolling(_)) if stage.is_in_doubt() => because(&format!(
-                "waits for a decision about the background analysis, which is not a step; continue with: {}",
+                "waits for a decision about the background analysis, which is not a step; go on with: {}",
                 hint("promote")
             )),
             (Self::Skip, Activity::Rolling(_)) if stage.is_by_pod() && !stage.is_at_gate() => {
@@ -265,7 +259,7 @@ impl Command {
                     hint::command("resume", &stage, program)
                 ),
                 None => format!(
-                    "{name} rolls nothing now; its next rollout will wait at its start until: {} resume {name}",
+                    "{name} rolls nothing now; its next rollout will stand at its start until: {} resume {name}",
                     invocation::about(program, object)
                 ),
             },
@@ -281,7 +275,7 @@ impl Command {
         let name = object.name_any();
         match self {
             Self::Pause => format!(
-                "the rollout of {asked}, which no operator has looked at yet, will wait at its start until: {} resume {name}",
+                "the rollout of {asked}, which no operator has looked at yet, will stand at its start until: {} resume {name}",
                 invocation::about(program, object)
             ),
             _ => {
@@ -386,9 +380,7 @@ const LONGEST_USER: usize = 255;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{
-        aborted, at_rest, at_step, broken, paused, replaced, returning, stepping, unseen, with_state,
-    };
+    use crate::fixtures::{aborted, at_rest, broken, paused, replaced, returning, stepping, unseen};
     use rstest::rstest;
 
     fn held() -> Rollout {
@@ -424,7 +416,9 @@ mod tests {
 
     /// After the last step.
     fn past_its_steps() -> Rollout {
-        at_step(stepping(), 4)
+        let mut object = stepping();
+        object.status.as_mut().unwrap().current_step_index = Some(4);
+        object
     }
 
     #[rstest]
@@ -457,12 +451,12 @@ mod tests {
     #[case(
         Command::Promote,
         broken(),
-        "rolloutplugin db cannot continue (pod db-4 is broken on db-2: CrashLoopBackOff); roll back with: stateward abort db --revision db-2"
+        "rolloutplugin db cannot go on (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2"
     )]
     #[case(
         Command::PromoteFull { force: false },
         broken(),
-        "rolloutplugin db has a new version that is broken (pod db-4 is broken on db-2: CrashLoopBackOff); roll back with: stateward abort db --revision db-2, or skip the remaining steps regardless with: stateward promote db --full --force --revision db-2"
+        "rolloutplugin db has a new version that is broken (pod db-4 is broken on db-2: CrashLoopBackOff); go back with: stateward abort db --revision db-2, or skip the remaining steps all the same with: stateward promote db --full --force --revision db-2"
     )]
     #[case(
         Command::Skip,
@@ -537,7 +531,7 @@ mod tests {
     #[case(
         Command::Pause,
         left_alone(),
-        "phasedrollout web is left to Kubernetes by spec.skipCheck, which would continue regardless; set that to false first"
+        "phasedrollout web is left to Kubernetes by spec.skipCheck, which would go on all the same; set that to false first"
     )]
     #[case(Command::Pause, held(), "rolloutplugin db is paused already")]
     #[case(Command::Pause, frozen(), "rolloutplugin cache is paused already")]
@@ -549,7 +543,7 @@ mod tests {
     #[case(
         Command::Resume,
         paused(),
-        "rolloutplugin db is paused by a step and not by spec.paused; continue with: stateward promote db --revision db-2"
+        "rolloutplugin db is paused by a step and not by spec.paused; go on with: stateward promote db --revision db-2"
     )]
     #[case(Command::Resume, at_rest(), "rolloutplugin cache is not paused")]
     #[case(
@@ -605,7 +599,7 @@ mod tests {
     #[case(
         Command::Pause,
         at_rest(),
-        "cache rolls nothing now; its next rollout will wait at its start until: stateward resume cache"
+        "cache rolls nothing now; its next rollout will stand at its start until: stateward resume cache"
     )]
     #[case(Command::Resume, held(), "db goes on with db-2, step 1 of 4")]
     #[case(
@@ -661,10 +655,10 @@ mod tests {
             "apiVersion": "sts.plus/v1alpha1", "kind": "PhasedRollout",
             "metadata": {"name": "web", "namespace": "prod", "uid": "u-2"},
             "spec": {"targetRef": "web", "check": {"query": {"expr": "errors", "url": "prometheus:9090"}}},
-            "status": with_state(json!({
+            "status": {
                 "phase": "Rolling", "message": "on its way", "currentStepIndex": step, "currentStepHash": "h",
-                "currentStepStartedAt": "2026-01-01T00:06:50Z", "replicas": 3, "updatedRevision": "web-2",
-            })),
+                "currentStepStartedAt": "2026-01-01T00:06:50Z", "stepReplicas": 3, "updatedRevision": "web-2",
+            },
         });
         let object: stateward_api::phasedrollout::PhasedRollout = serde_json::from_value(object).unwrap();
         object.into()
@@ -744,7 +738,8 @@ mod tests {
             Command::Abort.moved_on(&paused(), &other).unwrap(),
             "rolloutplugin db has moved on to revision db-3, step 2 of 4; this was meant for db-2; nothing was changed"
         );
-        let later = at_step(paused(), 3);
+        let mut later = paused();
+        later.status.as_mut().unwrap().current_step_index = Some(3);
         assert_eq!(
             Command::Promote.moved_on(&paused(), &later).unwrap(),
             "rolloutplugin db has moved on to step 4 of 4; nothing was changed"

@@ -75,7 +75,7 @@ fn is_left_to_kubernetes(stage: &Stage<'_>) -> bool {
 fn the_way(rollout: &Rollout, stage: &Stage<'_>, program: &str) -> String {
     if rollout.paused {
         return format!(
-            "but waits at its start until: {} resume {}",
+            "but stands at its start until: {} resume {}",
             invocation::about(program, rollout),
             rollout.name_any()
         );
@@ -108,7 +108,7 @@ mod tests {
     #[case(
         held(),
         false,
-        "cache rolls x, but waits at its start until: stateward resume cache"
+        "cache rolls x, but stands at its start until: stateward resume cache"
     )]
     #[case(
         at_rest(),

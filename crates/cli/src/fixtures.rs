@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
 use stateward_api::phasedrollout::PhasedRollout;
-use stateward_api::rollout::{AttemptState, RolloutStatus, TakenCommand};
+use stateward_api::rollout::TakenCommand;
 use stateward_api::rolloutplugin::RolloutPlugin;
 
 use crate::rollout::Rollout;
@@ -33,41 +33,9 @@ pub(crate) fn plugin(name: &str, status: Value) -> RolloutPlugin {
                 {"setWeight": 20}, {"pause": {}}, {"setWeight": 60}, {"pause": {"duration": "5m"}},
             ]}},
         },
-        "status": with_state(status),
+        "status": status,
     });
     serde_json::from_value(object).unwrap()
-}
-
-/// A status with the state that the operator would have recorded with it.
-pub(crate) fn with_state(mut status: Value) -> Value {
-    if let Some(began) = status.get("currentStepStartedAt").cloned() {
-        let rollout = json!({
-            "revision": status["updatedRevision"], "stepIndex": status["currentStepIndex"],
-            "stepsHash": status["currentStepHash"], "stepReplicas": status["replicas"], "stepStartedAt": began,
-            "progressedAt": began, "pausedAtStep": status["controllerPause"].as_bool().unwrap_or_default(),
-        });
-        status["state"] = json!({"workloadUid": "w-1", "rollout": rollout});
-    }
-    status
-}
-
-/// A status with a rollout in progress: what it remembers of it.
-pub(crate) fn attempt(rollout: &mut Rollout) -> &mut AttemptState {
-    let status = rollout.status.as_mut().unwrap();
-    status.state.rollout.as_mut().unwrap()
-}
-
-/// The same rollout at another step.
-pub(crate) fn at_step(mut rollout: Rollout, step: i32) -> Rollout {
-    attempt(&mut rollout).step_index = step;
-    rollout.status.as_mut().unwrap().current_step_index = Some(step);
-    rollout
-}
-
-/// The status of a rollout that has ended.
-pub(crate) fn ended(status: &mut RolloutStatus) {
-    status.current_step_started_at = None;
-    status.state.rollout = None;
 }
 
 /// A PhasedRollout for this number of pods at this step.
@@ -79,12 +47,13 @@ pub(crate) fn phased(pods: i32, step: i32) -> Rollout {
             "targetRef": "web",
             "check": {"successThreshold": 3, "query": {"expr": "errors", "url": "prometheus:9090"}},
         },
-        "status": with_state(json!({
+        "status": {
             "observedGeneration": 1, "phase": "Rolling", "message": "step 1 of 5: 1 of 3 in a row succeeded",
             "currentStepIndex": step, "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:09:40Z",
-            "replicas": pods, "stableRevision": "web-1", "currentRevision": "web-1", "updatedRevision": "web-2",
+            "stepReplicas": pods, "replicas": pods,
+            "stableRevision": "web-1", "currentRevision": "web-1", "updatedRevision": "web-2",
             "rollingPodStatus": {"status": "WaitForChecks", "partition": pods, "consecutiveSuccessfulChecks": 1},
-        })),
+        },
     });
     let object: PhasedRollout = serde_json::from_value(object).unwrap();
     object.into()
@@ -96,9 +65,7 @@ pub(crate) fn paused() -> Rollout {
         "db",
         json!({
             "observedGeneration": 1, "phase": "Paused", "reason": "RolloutPluginPaused",
-            "message": "step 2 of 4: paused; continue with: kubectl stateward promote db -n prod --revision db-2",
-            "summary": "step 2 of 4: paused",
-            "commands": [{"verb": "promote", "revision": "db-2", "effect": "continue"}],
+            "message": "step 2 of 4: paused; go on with: kubectl stateward promote db -n prod --revision db-2",
             "currentStepIndex": 1, "step": "2/4", "currentStepHash": "h", "currentStepStartedAt": "2026-01-01T00:06:50Z",
             "controllerPause": true,
             "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:06:50Z"}],
@@ -108,36 +75,16 @@ pub(crate) fn paused() -> Rollout {
     )
 }
 
-/// A verb, its arguments, the revision that it is for, and its effect.
-pub(crate) type Suggested<'s> = (&'s str, &'s [&'s str], Option<&'s str>, &'s str);
-
-/// The same rollout with this message, and these commands at its end.
-pub(crate) fn suggesting(mut rollout: Rollout, summary: &str, commands: &[Suggested<'_>]) -> Rollout {
-    let status = rollout.status.get_or_insert_default();
-    status.summary = summary.to_owned();
-    let command = |(verb, arguments, revision, effect): &Suggested<'_>| json!({"verb": verb, "arguments": arguments, "revision": revision, "effect": effect});
-    status.commands = serde_json::from_value(commands.iter().map(command).collect()).unwrap();
-    status.message = summary.to_owned();
-    let commands =
-        crate::views::hint::suggested(&status.commands.clone(), &rollout, "kubectl stateward -n prod");
-    rollout.status.get_or_insert_default().message += &commands;
-    rollout
-}
-
 /// At the first step, from `db-1` to `db-2`.
 pub(crate) fn stepping() -> Rollout {
-    let mut object = at_step(paused(), 0);
-    attempt(&mut object).paused_at_step = false;
+    let mut object = paused();
     let status = object.status.as_mut().unwrap();
-    status.step = Some("1/4".into());
+    (status.current_step_index, status.step) = (Some(0), Some("1/4".into()));
     status.controller_pause = false;
     status.pause_conditions.clear();
     (status.phase, status.reason) = ("Progressing".into(), "RolloutPluginProgressing".into());
-    suggesting(
-        object,
-        "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready",
-        &[],
-    )
+    status.message = "step 1 of 4: 20 % to db-2: waiting for pod db-4 to be Ready".into();
+    object
 }
 
 /// At the first step, with a new pod that crashes.
@@ -145,6 +92,7 @@ pub(crate) fn broken() -> Rollout {
     let mut object = stepping();
     let status = object.status.as_mut().unwrap();
     status.phase = "Failed".into();
+    status.message = "pod db-4 is broken on db-2: CrashLoopBackOff; go back with: kubectl stateward abort db -n prod --revision db-2".into();
     let stalled = json!([{
         "type": "Stalled", "status": "True", "reason": "PodBroken", "message": "", "lastTransitionTime": NOW,
     }]);
@@ -152,8 +100,7 @@ pub(crate) fn broken() -> Rollout {
     let crashing =
         json!([{"name": "db-4", "revision": "db-2", "ready": false, "reason": "CrashLoopBackOff"}]);
     status.pods = serde_json::from_value(crashing).unwrap();
-    let abort = ("abort", [].as_slice(), Some("db-2"), "roll back");
-    suggesting(object, "pod db-4 is broken on db-2: CrashLoopBackOff", &[abort])
+    object
 }
 
 /// Commands that a rollout of four steps carried out.
@@ -184,10 +131,7 @@ pub(crate) fn returning() -> Rollout {
             "message": "queue-2 was rejected (aborted by a user): returning every pod to queue-1, 4 of 5 are there",
             "currentStepIndex": 0, "aborted": true, "abortedRevision": "queue-2", "abortedReason": "aborted by a user",
             "abortedAt": "2026-01-01T00:08:50Z",
-            "state": {
-                "rollback": {"fromRevision": "queue-2", "cause": "Aborted", "startedAt": "2026-01-01T00:08:50Z"},
-                "rejected": {"revision": "queue-2", "rejectedAt": "2026-01-01T00:08:50Z", "message": "aborted by a user"},
-            },
+            "returning": "Aborted", "returningFrom": "queue-2", "returningSince": "2026-01-01T00:08:50Z",
             "stableRevision": "queue-1", "currentRevision": "queue-1", "updatedRevision": "queue-2",
             "replicas": 5, "updatedReplicas": 1, "readyReplicas": 4, "availableReplicas": 4,
         }),
@@ -198,10 +142,10 @@ pub(crate) fn returning() -> Rollout {
 pub(crate) fn aborted() -> Rollout {
     let mut object = returning();
     let status = object.status.as_mut().unwrap();
-    status.state.rollback = None;
+    (status.returning, status.returning_from, status.returning_since) = (None, None, None);
     status.reason = "RolledBack".into();
-    let summary = "queue-2 was rejected (aborted by a user) and every pod is back on the stable version; change the template to roll out another";
-    suggesting(object, summary, &[("retry", &[], Some("queue-2"), "retry it")])
+    status.message = "queue-2 was rejected (aborted by a user) and every pod is back on the stable version; change the template, or: kubectl stateward retry queue -n prod --revision queue-2".into();
+    object
 }
 
 /// A finished rollback after which the stable template had to be restored.

@@ -23,17 +23,17 @@ pub(crate) enum Outcome {
     /// Its rollout failed, and is held at this position until a user decides.
     Failed(String),
     /// It was rejected and pods are being rolled back, or its template was replaced by the stable one.
-    RollingBack,
+    Returning,
     /// It was rejected: the reason and the time.
-    Rejected(String, Option<Timestamp>),
+    TurnedDown(String, Option<Timestamp>),
     /// Its rollout ended early: how and when.
-    Ended(String, Option<Timestamp>),
+    LeftOff(String, Option<Timestamp>),
     /// Every pod ran it.
     Completed(Option<Timestamp>),
     /// It was there when the operator adopted the workload, or was rolled out without the operator.
-    Adopted(Option<Timestamp>),
+    TakenOn(Option<Timestamp>),
     /// It is in the template, and no operator has seen it yet.
-    Requested,
+    Asked,
     /// Its outcome is not recorded.
     Unknown,
 }
@@ -47,9 +47,9 @@ impl Outcome {
         match self {
             Self::Rolling(place) | Self::Failed(place) if place.is_empty() => word.into(),
             Self::Rolling(place) | Self::Failed(place) => format!("{word}, {place}"),
-            Self::Rejected(why, at) => format!("{word}{}: {why}", ago(at)),
-            Self::Ended(_, at) | Self::Completed(at) | Self::Adopted(at) => format!("{word}{}", ago(at)),
-            Self::Stable | Self::RollingBack | Self::Requested | Self::Unknown => word.into(),
+            Self::TurnedDown(why, at) => format!("{word}{}: {why}", ago(at)),
+            Self::LeftOff(_, at) | Self::Completed(at) | Self::TakenOn(at) => format!("{word}{}", ago(at)),
+            Self::Stable | Self::Returning | Self::Asked | Self::Unknown => word.into(),
         }
     }
 
@@ -59,12 +59,12 @@ impl Outcome {
             Self::Stable => "stable",
             Self::Rolling(_) => "rolling",
             Self::Failed(_) => "failed",
-            Self::RollingBack => "rolling back",
-            Self::Rejected(..) => "rejected",
-            Self::Ended(how, _) => how,
+            Self::Returning => "returning",
+            Self::TurnedDown(..) => "rejected",
+            Self::LeftOff(how, _) => how,
             Self::Completed(_) => "completed",
-            Self::Adopted(_) => "adopted",
-            Self::Requested => "not looked at yet",
+            Self::TakenOn(_) => "taken on",
+            Self::Asked => "not looked at yet",
             Self::Unknown => "unknown",
         }
     }
@@ -75,12 +75,12 @@ impl Outcome {
             Self::Stable => "Stable",
             Self::Rolling(_) => "Rolling",
             Self::Failed(_) => "Failed",
-            Self::RollingBack => "RollingBack",
-            Self::Rejected(..) => "Rejected",
-            Self::Ended(..) => "Ended",
+            Self::Returning => "Returning",
+            Self::TurnedDown(..) => "TurnedDown",
+            Self::LeftOff(..) => "LeftOff",
             Self::Completed(_) => "Completed",
-            Self::Adopted(_) => "Adopted",
-            Self::Requested => "Requested",
+            Self::TakenOn(_) => "TakenOn",
+            Self::Asked => "Asked",
             Self::Unknown => "Unknown",
         }
     }
@@ -101,7 +101,7 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
                 Outcome::Rolling(place)
             };
         }
-        Activity::RollingBack(back) if back.from.as_str() == revision => return Outcome::RollingBack,
+        Activity::RollingBack(back) if back.from.as_str() == revision => return Outcome::Returning,
         _ => {}
     }
     if status.stable_revision.as_deref() == Some(revision) {
@@ -109,12 +109,12 @@ pub(crate) fn of(revision: &str, asked: bool, rollout: &Rollout) -> Outcome {
     }
     if status.aborted_revision.as_deref() == Some(revision) {
         let why = status.aborted_reason.clone().unwrap_or_default();
-        return Outcome::Rejected(why, status.aborted_at);
+        return Outcome::TurnedDown(why, status.aborted_at);
     }
     let past = status.history.iter().find(|past| past.revision == revision);
     match past {
         Some(past) => ended(past),
-        None if asked => Outcome::Requested,
+        None if asked => Outcome::Asked,
         None => Outcome::Unknown,
     }
 }
@@ -162,17 +162,17 @@ fn ended(past: &PastRollout) -> Outcome {
     let at = Some(past.ended_at);
     let what = match past.outcome {
         RolloutEnd::Successful => return Outcome::Completed(at),
-        RolloutEnd::Adopted => return Outcome::Adopted(at),
-        RolloutEnd::Aborted => return Outcome::Rejected(past.message.clone().unwrap_or_default(), at),
+        RolloutEnd::TakenOn => return Outcome::TakenOn(at),
+        RolloutEnd::Aborted => return Outcome::TurnedDown(past.message.clone().unwrap_or_default(), at),
         RolloutEnd::Unknown => return Outcome::Unknown,
         RolloutEnd::Replaced => "replaced",
-        RolloutEnd::TemplateReverted => "reverted",
-        RolloutEnd::ScaledToZero => "removed when scaled to zero",
+        RolloutEnd::PutBack => "put back",
+        RolloutEnd::ScaledToZero => "taken out when scaled to zero",
         RolloutEnd::LeftToKubernetes => "left to Kubernetes",
     };
     let why = past.message.as_ref();
     let why = why.map_or_else(String::new, |why| format!(" {why}"));
-    Outcome::Ended(format!("{what}{why}"), at)
+    Outcome::LeftOff(format!("{what}{why}"), at)
 }
 
 /// When an event last occurred.
@@ -203,7 +203,7 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, aborted, at_rest, attempt, commands, paused, returning, stepping};
+    use crate::fixtures::{NOW, aborted, at_rest, commands, paused, returning, stepping};
     use rstest::rstest;
     use serde_json::json;
 
@@ -235,9 +235,9 @@ mod tests {
     #[case(paused(), "db-0", "completed 9m ago")]
     #[case(paused(), "db-00", "unknown")]
     #[case(paused(), "db-5", "unknown")]
-    #[case(paused(), "db-6", "removed when scaled to zero 7m ago")]
+    #[case(paused(), "db-6", "taken out when scaled to zero 7m ago")]
     #[case(paused(), "db-7", "replaced by db-8 7m ago")]
-    #[case(returning(), "queue-2", "rolling back")]
+    #[case(returning(), "queue-2", "returning")]
     #[case(aborted(), "queue-2", "rejected 70s ago: aborted by a user")]
     #[case(at_rest(), "cache-9", "rejected 8m ago: pod cache-2 is broken")]
     fn an_outcome_is_what_is_on_record(
@@ -264,7 +264,8 @@ mod tests {
         );
         assert_eq!(skips("db-7", &rollout), None);
         let mut rolling = paused();
-        attempt(&mut rolling).taken_commands = commands(&[("skip", 0, 1, Some("alice"))]);
+        let status = rolling.status.as_mut().unwrap();
+        status.taken_commands = commands(&[("skip", 0, 1, Some("alice"))]);
         assert_eq!(
             skips("db-2", &rolling).as_deref(),
             Some("step 1 skipped by alice")

@@ -7,9 +7,7 @@ use kube::{Resource, ResourceExt};
 use stateward_api::phasedrollout::{Check, PhasedRollout, RollingPodStatus};
 use stateward_api::rollout::RolloutStatus;
 use stateward_api::rolloutplugin::RolloutPlugin;
-use stateward_core::memory::Activity;
 use stateward_core::plan::{Plan, pod_by_pod};
-use stateward_core::record::memory;
 use stateward_core::world::NoWorkload;
 use stateward_core::{phasedrollout, rolloutplugin};
 
@@ -118,12 +116,10 @@ impl From<RolloutPlugin> for Rollout {
 impl From<PhasedRollout> for Rollout {
     fn from(object: PhasedRollout) -> Self {
         let status = object.status.clone();
-        let counted = status
-            .as_ref()
-            .and_then(|status| match memory(&status.rollout).activity {
-                Activity::Rolling(attempt) if attempt.counted.is_some() => attempt.counted,
-                _ => u32::try_from(status.rollout.replicas?).ok(),
-            });
+        let counted = status.as_ref().and_then(|status| {
+            let rollout = &status.rollout;
+            u32::try_from(rollout.step_replicas.or(rollout.replicas)?).ok()
+        });
         let steps = pod_by_pod(counted.unwrap_or(0));
         let unknown = Err(NoWorkload::Missing(String::new()));
         let plan = phasedrollout::plan(&object, &unknown).ok();

@@ -148,11 +148,6 @@ impl<'o> Stage<'o> {
         }
     }
 
-    /// Whether pods are being rolled back.
-    pub(crate) fn is_rolling_back(&self) -> bool {
-        matches!(self.activity, Activity::RollingBack(_))
-    }
-
     /// The phase, even without a status.
     pub(crate) fn phase(&self) -> &str {
         match self.status.phase.as_str() {
@@ -183,14 +178,6 @@ impl<'o> Stage<'o> {
         match reason {
             Some(reason) => format!("{phase} ({reason})"),
             None => phase,
-        }
-    }
-
-    /// The message without commands, even without a status.
-    pub(crate) fn summary(&self) -> &str {
-        match self.status.summary.as_str() {
-            "" => self.message(),
-            summary => summary,
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn unseen(stage: &Stage<'_>, set: Option<&StatefulSet>) -> Option<Str
     }
     let ended = match stage.phase() {
         "Successful" => true,
-        "Failed" => !stage.is_rolling_back(),
+        "Failed" => status.returning.is_none(),
         _ => false,
     };
     let ahead = |set: &StatefulSet| asks_for_another(set, stage) || ended && is_ahead(set, stage);

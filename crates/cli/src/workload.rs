@@ -86,7 +86,7 @@ impl Session<'_> {
 
     /// The stable template of a rollout, from the operator's copy, if that is intact.
     pub async fn stable_template(&self, rollout: &DynamicObject) -> Result<Option<Value>, Error> {
-        let name = rollout.data.pointer("/status/state/stable/templateCopy");
+        let name = rollout.data.pointer("/status/stableTemplateCopy");
         let (Some(name), Some(types)) = (name.and_then(Value::as_str), &rollout.types) else {
             return Ok(None);
         };

@@ -36,11 +36,6 @@ pub(crate) enum Error {
         "ControllerRevision {0} exists and is not the copy of the stable template that its name says; delete it"
     )]
     NameTaken(String),
-    /// The definition of the object is older than the operator: what it has to remember would be lost.
-    #[error(
-        "the definition of {0} has no status.state; apply the definitions of this version: stateward install --crds"
-    )]
-    OldDefinition(String),
     /// A bug in the operator. The panic itself was logged where it happened.
     #[error("a defect of the operator: {0}")]
     Panicked(String),
@@ -97,7 +92,6 @@ impl Error {
             Self::Plugin(_) => "plugin",
             Self::NoTemplate(_) | Self::NameTaken(_) => "no template",
             Self::Name(_) => "name",
-            Self::OldDefinition(_) => "old definition",
             Self::Panicked(_) => "panic",
         }
     }
@@ -115,7 +109,6 @@ impl Error {
             | Self::NoTemplate(_)
             | Self::NameTaken(_)
             | Self::Name(_)
-            | Self::OldDefinition(_)
             | Self::Panicked(_) => false,
         }
     }

@@ -11,7 +11,7 @@ use kube::runtime::controller::Action as Next;
 use kube::{Client, ResourceExt};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
-use stateward_api::rollout::{FormerState, RolloutStatus};
+use stateward_api::rollout::RolloutStatus;
 use stateward_client::{ObjectName, Objects};
 use stateward_clock::Clock;
 use stateward_core::event::{EventReason, Notice};
@@ -123,10 +123,8 @@ impl<K: Rollout> Context<K> {
     }
 
     /// Whether copying this stable template has failed.
-    fn is_without_copy(&self, uid: &str, hash: &str) -> bool {
-        self.without_copy()
-            .get(uid)
-            .is_some_and(|without| without == hash)
+    fn is_without_copy(&self, uid: &str, hash: Option<&str>) -> bool {
+        self.without_copy().get(uid).map(String::as_str) == hash
     }
 
     /// Posts events about an object.
@@ -196,13 +194,6 @@ pub(crate) async fn reconcile<K: Rollout>(seen: Arc<K>, context: Arc<Context<K>>
     let span = span(&object);
     let turn = turn(object, &context).instrument(span);
     let next = contain_panics(context.contain_panics, turn).await;
-    if let Err(error @ Error::OldDefinition(_)) = &next {
-        let notice = Notice {
-            reason: EventReason::RequestRefused,
-            message: error.to_string(),
-        };
-        context.tell(&*seen, &[notice], context.clock.now()).await;
-    }
     if next.is_ok() {
         context.failures.forget(&seen.uid().unwrap_or_default());
     }
@@ -247,13 +238,6 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
         let ours = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);
         if has_left(&object) {
             return Ok(Next::await_change());
-        }
-        if !deleting && let Some(moved) = record::moved(K::record(&object.status())) {
-            let mut new = object.status();
-            *K::record_mut(&mut new) = moved;
-            object = status::write(&context.client, &object, &new).await?;
-            context.latest.remember(&object);
-            continue;
         }
         let target = target(&object);
         // A typo in the reference must not release the workload.
@@ -309,10 +293,10 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             Some(learned) => Some(informed.status_after_check(&world, &decision).unwrap_or(learned)),
             None => informed.next_status(&world, &decision),
         };
-        let uncopied = recorded.state.stable.as_ref();
-        let uncopied = uncopied.filter(|stable| stable.template_copy.is_none());
-        let unnamed = world.workload.is_ok()
-            && uncopied.is_some_and(|stable| !context.is_without_copy(&uid, &stable.template_hash));
+        let unnamed = recorded.stable_template_hash.is_some()
+            && recorded.stable_template_copy.is_none()
+            && world.workload.is_ok()
+            && !context.is_without_copy(&uid, recorded.stable_template_hash.as_deref());
         let only_copy = next.is_none();
         let mut next = next.or_else(|| unnamed.then(|| old.clone()));
         let later = next.as_ref().and_then(|new| {
@@ -335,7 +319,7 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             }
             let stable = decision.memory.stable.as_ref();
             keep_stable_template(&object, &mut new, stable, &target, context).await?;
-            if only_copy && template_copy(K::record(&new)).is_none() {
+            if only_copy && K::record(&new).stable_template_copy.is_none() {
                 continue;
             }
             // Events first: after a crash in between, the same decision posts them again under the same names.
@@ -391,13 +375,13 @@ async fn turn<K: Rollout>(mut object: K, context: &Context<K>) -> Result<Next, E
             continue;
         }
         let mut delete_again = None;
-        if recorded.state.former_template_copies {
+        if recorded.former_template_copies {
             let stable = record::memory(recorded).stable;
-            let named = template_copy(recorded);
+            let named = recorded.stable_template_copy.as_deref();
             match stable_template::delete_former(&object, named, stable.as_ref(), context).await {
                 Ok(true) => {
                     let mut new = old.clone();
-                    K::record_mut(&mut new).state.former_template_copies = false;
+                    K::record_mut(&mut new).former_template_copies = false;
                     object = write_status(&object, &new, &seen, &target, context).await?;
                     continue;
                 }
@@ -445,12 +429,9 @@ async fn write_status<K: Rollout>(
     target: &Target,
     context: &Context<K>,
 ) -> Result<K, Error> {
-    let mut new = new.clone();
-    // The state was moved before.
-    *K::record_mut(&mut new).former = FormerState::default();
     let mut attempt = 0;
     let written = loop {
-        let error = match status::write(&context.client_without_retries, object, &new).await {
+        let error = match status::write(&context.client_without_retries, object, new).await {
             Ok(written) => break written,
             Err(error) => error,
         };
@@ -592,8 +573,7 @@ async fn observe<K: Rollout>(
     };
     let status = object.status();
     let record = K::record(&status);
-    let stable = record::memory(record).stable;
-    let stable = stable.as_ref().map(|stable| stable.revision.as_str());
+    let stable = record.stable_revision.as_deref();
     // A recreated workload has nothing on record, even if its revisions have the same names.
     if let Ok(workload) = &mut seen.workload
         && (stable != Some(workload.current.as_str()) || is_new(record, workload))
@@ -688,22 +668,18 @@ async fn keep_stable_template<K: Rollout>(
     context: &Context<K>,
 ) -> Result<(), Error> {
     let old = object.status();
-    let before = K::record(&old).state.stable.as_ref();
-    let before = before.map(|before| before.template_hash.as_str());
-    let state = &mut K::record_mut(status).state;
-    let (Some(stable), Some(record)) = (stable, &mut state.stable) else {
+    let before = K::record(&old).stable_template_hash.as_deref();
+    let record = K::record_mut(status);
+    let Some(stable) = stable.filter(|_| record.stable_template_copy.is_none()) else {
         return Ok(());
     };
-    if record.template_copy.is_some() {
-        return Ok(());
-    }
     if before == Some(stable.template.as_str()) {
         let uid = object.uid().unwrap_or_default();
-        if context.is_without_copy(&uid, stable.template.as_str()) {
+        if context.is_without_copy(&uid, before) {
             return Ok(());
         }
-        record.template_copy = stable_template::recover(object, stable, target, context).await?;
-        if record.template_copy.is_none() {
+        record.stable_template_copy = stable_template::recover(object, stable, target, context).await?;
+        if record.stable_template_copy.is_none() {
             context
                 .without_copy()
                 .insert(uid, stable.template.as_str().to_owned());
@@ -720,14 +696,9 @@ async fn keep_stable_template<K: Rollout>(
         }
         return Ok(());
     }
-    record.template_copy = Some(stable_template::keep(object, stable, target, context).await?);
-    state.former_template_copies |= before.is_some();
+    record.stable_template_copy = Some(stable_template::keep(object, stable, target, context).await?);
+    record.former_template_copies |= before.is_some();
     Ok(())
-}
-
-/// The name of the stable template's copy.
-fn template_copy(status: &RolloutStatus) -> Option<&str> {
-    status.state.stable.as_ref()?.template_copy.as_deref()
 }
 
 async fn act<K: Rollout>(

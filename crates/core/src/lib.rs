@@ -8,7 +8,6 @@ pub mod analysis;
 mod engine;
 pub mod event;
 pub mod expr;
-pub mod guidance;
 pub mod memory;
 pub mod phasedrollout;
 pub mod plan;

@@ -108,7 +108,7 @@ pub struct TakenCommand {
     pub at: Timestamp,
 }
 
-/// A command that users give.
+/// A recorded command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each says itself")]
 pub enum Command {
@@ -116,33 +116,24 @@ pub enum Command {
     Skip,
     PromoteFull,
     ForcePromoteFull,
-    Abort,
     Retry,
-    Resume,
 }
 
 impl Command {
     /// All commands.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 5] = [
         Self::Promote,
         Self::Skip,
         Self::PromoteFull,
         Self::ForcePromoteFull,
-        Self::Abort,
         Self::Retry,
-        Self::Resume,
     ];
-
-    /// The command that users type so.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|command| command.as_str() == text)
-    }
 
     /// Whether it skips steps that have not passed.
     pub fn skips(self) -> bool {
         match self {
             Self::Skip | Self::PromoteFull | Self::ForcePromoteFull => true,
-            Self::Promote | Self::Abort | Self::Retry | Self::Resume => false,
+            Self::Promote | Self::Retry => false,
         }
     }
 
@@ -153,9 +144,7 @@ impl Command {
             Self::Skip => "skip",
             Self::PromoteFull => "promote --full",
             Self::ForcePromoteFull => "promote --full --force",
-            Self::Abort => "abort",
             Self::Retry => "retry",
-            Self::Resume => "resume",
         }
     }
 }
@@ -193,7 +182,7 @@ impl Attempt {
     pub fn is_forced(&self) -> bool {
         let full = |taken: &&TakenCommand| match taken.command {
             Command::PromoteFull | Command::ForcePromoteFull => true,
-            Command::Promote | Command::Skip | Command::Abort | Command::Retry | Command::Resume => false,
+            Command::Promote | Command::Skip | Command::Retry => false,
         };
         let last = self.commands.iter().rev().find(full);
         self.fully_promoted && last.is_some_and(|taken| taken.command == Command::ForcePromoteFull)

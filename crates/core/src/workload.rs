@@ -148,18 +148,6 @@ impl Pod {
         self.ready_since.is_some() && !self.terminating
     }
 
-    /// The reason of a pod that terminates.
-    pub const TERMINATING: &str = "Terminating";
-
-    /// Why it is not Ready, in one word, if that is reported.
-    pub fn reason(&self) -> Option<&str> {
-        match (&self.trouble, self.terminating, &self.unready) {
-            (Some(trouble), ..) => Some(&trouble.reason),
-            (None, true, _) => Some(Self::TERMINATING),
-            (None, false, unready) => unready.as_ref().map(|unready| unready.reason.as_str()),
-        }
-    }
-
     /// Not Ready, and not just slow: its containers cannot start, or crashed recently.
     pub fn is_broken(&self, now: Timestamp) -> bool {
         !self.ready() && !self.terminating && (self.trouble.is_some() || self.has_crashed_lately(now))

@@ -7,7 +7,6 @@ use stateward_api::analysis;
 
 use crate::engine::to_release;
 use crate::event::Notice;
-use crate::guidance::{Receipt, Suggestion, WaitingFor};
 use crate::memory::{Activity, Memory};
 use crate::plan::{Plan, Share, Step, StepIndex};
 use crate::workload::Workload;
@@ -117,8 +116,6 @@ pub struct Decision {
     pub action: Option<Action>,
     /// What to show in the status; `None` when there is nothing new yet.
     pub report: Option<Report>,
-    /// The answer to the command that was given, if one was.
-    pub receipt: Option<Receipt>,
     /// What happened, for events.
     pub notices: Vec<Notice>,
     /// When to decide again even if nothing happens.
@@ -294,14 +291,8 @@ pub struct Report {
     pub phase: Phase,
     /// Why it is in that phase.
     pub reason: Reason,
-    /// What the rollout waits for, and which commands end that.
+    /// What the rollout waits for, and which command ends that.
     pub message: String,
-    /// The message without the commands.
-    pub summary: String,
-    /// What the rollout waits for.
-    pub waiting_for: Option<WaitingFor>,
-    /// The commands that would move it.
-    pub commands: Vec<Suggestion>,
 }
 
 impl Decision {

@@ -382,8 +382,7 @@ impl Recorder {
     fn note_rollout(&mut self, object: &Value, now: Timestamp) -> Result<(), Error> {
         let seen = self.rollout.seen(object)?;
         let mut status = seen.status();
-        // The commands name a revision that exists only in the simulation.
-        status.message = as_supposed(&status.summary);
+        status.message = as_supposed(&status.message);
         status.aborted_reason = status.aborted_reason.map(|reason| as_supposed(&reason));
         if let Rollout::Phased(phased) = &seen {
             let checks = phased

@@ -574,9 +574,13 @@ pub(crate) const METRIC_OF_JOB: &str = "stateward.dev/preview-metric";
 /// The failure condition of a tamed metric.
 const FAILS: &str = "result[0] == 0";
 
-/// The operator's text without conditions and values that were only simulated.
+/// The operator's message without conditions and values that were only simulated, and without the commands at its end: they name a revision
+/// that exists only in the simulation.
 pub(crate) fn as_supposed(words: &str) -> String {
-    words
+    let command = words.find("kubectl stateward ");
+    let before = command.and_then(|at| words[..at].rsplit_once("; "));
+    before
+        .map_or(words, |(before, _)| before)
         .replace(&format!("failureCondition {FAILS:?} holds of [0]"), "as supposed")
         .replace(
             "neither condition holds of [2]",

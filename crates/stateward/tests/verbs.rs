@@ -173,7 +173,7 @@ async fn a_rollout_is_steered_by_the_binary_and_by_the_plugin() {
     let (code, out, talk) = plane.run(&plugin, "resume db").await;
     assert_eq!((code, out.as_str()), (Some(1), ""));
     // The suggestion is for the same cluster and the current revision, and works.
-    let said = "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; continue with: kubectl stateward ";
+    let said = "kubectl stateward: rolloutplugin db is paused by a step and not by spec.paused; go on with: kubectl stateward ";
     let suggested = talk.trim_end().strip_prefix(said).unwrap();
     let promote = format!(
         "--kubeconfig {} promote db --revision db-",

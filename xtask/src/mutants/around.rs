@@ -47,9 +47,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "forgets its step over a restart",
-        file: "core/src/record/state.rs",
-        truth: "step: StepIndex(count(state.step_index)),",
-        lie: "step: StepIndex(count(0)),",
+        file: "core/src/record/mod.rs",
+        truth: "step: StepIndex(count(status.current_step_index)),",
+        lie: "step: StepIndex(count(None)),",
     },
     Mutant {
         name: "takes every step without a pause for promoted",
@@ -59,9 +59,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "does not write down which pods stay new",
-        file: "core/src/record/state.rs",
-        truth: "min_updated: number(*min_updated),",
-        lie: "min_updated: number(*min_updated / 5000),",
+        file: "core/src/record/status.rs",
+        truth: "status.floor_replicas = (*min_updated > 0).then(|| number(*min_updated));",
+        lie: "status.floor_replicas = (*min_updated > 5000).then(|| number(*min_updated));",
     },
     Mutant {
         name: "tells at every look that it is stuck",

@@ -48,14 +48,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "promotes fully while paused by hand",
         file: "core/src/engine/command.rs",
-        truth: "if self.world.paused {\n            return self.refuse(command, \"spec.paused is true; resume first\");\n        }\n        if attempt.step",
-        lie: "if false {\n            return self.refuse(command, \"spec.paused is true; resume first\");\n        }\n        if attempt.step",
+        truth: "if self.world.paused {\n            return self.refuse(\"promote --full\",",
+        lie: "if false {\n            return self.refuse(\"promote --full\",",
     },
     Mutant {
         name: "carries out a command beside an abort",
         file: "core/src/engine/command.rs",
-        truth: "first.refusal.is_none()) {",
-        lie: "first.refusal.is_some()) {",
+        truth: "if self.memory == before {",
+        lie: "if self.memory.stable == before.stable {",
     },
     Mutant {
         name: "counts a pause against the deadline",
@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a step before its pods are Ready",
         file: "core/src/engine/gate.rs",
-        truth: "None => GateStatus::unready(pod),",
+        truth: "None => GateStatus::waiting(unready(pod)),",
         lie: "None => GateStatus::Open,",
     },
     Mutant {
@@ -414,8 +414,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "passes a gate by hand in a pause by hand",
         file: "core/src/engine/command.rs",
-        truth: "if self.world.paused {\n            return self.refuse(command, \"spec.paused is true; resume first\");\n        }\n        if !at_gate",
-        lie: "if false {\n            return self.refuse(command, \"spec.paused is true; resume first\");\n        }\n        if !at_gate",
+        truth: "if self.world.paused {\n            return self.refuse(command.as_str(),",
+        lie: "if false {\n            return self.refuse(command.as_str(),",
     },
     Mutant {
         name: "passes a gate while an old pod is not available",
@@ -503,9 +503,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "tells people to type what holds for any version",
-        file: "core/src/engine/mod.rs",
-        truth: "|revision| format!(\" --revision {revision}\")",
-        lie: "|_| String::new()",
+        file: "core/src/engine/step.rs",
+        truth: "format!(\"{} --revision {revision}\", self.command(verb))",
+        lie: "{ let _ = revision; self.command(verb) }",
     },
     Mutant {
         name: "excuses a pod that is only being replaced",

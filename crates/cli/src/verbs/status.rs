@@ -106,10 +106,8 @@ struct Verdict {
     current: bool,
     /// `db: Failed (PodBroken): `
     head: String,
-    /// The message without commands, for people.
+    /// The message, for people.
     message: String,
-    /// The commands at its end.
-    commands: String,
     /// The document, for tools.
     data: Value,
 }
@@ -136,37 +134,23 @@ impl Verdict {
                     &what,
                 ),
                 message: what,
-                commands: String::new(),
             };
         }
         let (exit, ended) = match stage.phase() {
             "Successful" => (Exit::Done, true),
-            "Failed" => (Exit::Failed, !stage.is_rolling_back()),
+            "Failed" => (Exit::Failed, stage.status.returning.is_none()),
             "Paused" => (Exit::Paused, false),
             _ => (Exit::Progressing, false),
         };
-        let (exit, phase, words, message, commands) = match (unread, exit) {
+        let (exit, phase, words, message) = match (unread, exit) {
             (Some(why), Exit::Done) => {
                 let (phase, why) = (stage.phase(), unknown_change(why));
                 let message = format!("its status says {phase}, but {why}");
-                (
-                    Exit::Error,
-                    "Unknown",
-                    "Unknown".to_owned(),
-                    message,
-                    String::new(),
-                )
+                (Exit::Error, "Unknown", "Unknown".to_owned(), message)
             }
             _ => {
                 let words = stage.phase_in_words(stage.phase(), Style::default());
-                let message = stage.summary().to_owned();
-                (
-                    exit,
-                    stage.phase(),
-                    words,
-                    message,
-                    hint::commands(&stage, program),
-                )
+                (exit, stage.phase(), words, hint::message(&stage, program))
             }
         };
         Self {
@@ -175,20 +159,14 @@ impl Verdict {
             phase: phase.to_owned(),
             current: unread.is_none() && !set.is_some_and(|set| is_ahead(set, &stage)),
             head: format!("{}: {words}: ", rollout.name_any()),
-            data: data(
-                &stage,
-                exit,
-                (phase, &stage.status.reason),
-                &format!("{message}{commands}"),
-            ),
+            data: data(&stage, exit, (phase, &stage.status.reason), &message),
             message,
-            commands,
         }
     }
 
     /// The line for people.
     fn line(&self) -> String {
-        format!("{}{}{}", self.head, self.message, self.commands)
+        format!("{}{}", self.head, self.message)
     }
 }
 
@@ -198,8 +176,7 @@ fn data(stage: &Stage<'_>, exit: Exit, (phase, reason): (&str, &str), message: &
         "kind": stage.object.kind.word(), "name": stage.object.name_any(), "namespace": stage.object.namespace(),
         "phase": phase, "reason": reason, "urgent": read_reason(reason).is_some_and(Reason::is_urgent),
         "step": stage.status.step, "revision": stage.status.updated_revision, "message": message,
-        "waitingFor": stage.status.waiting_for, "commands": stage.status.commands,
-        "lastCommand": stage.status.last_command, "exitCode": exit as u8,
+        "exitCode": exit as u8,
     })
 }
 
@@ -282,7 +259,7 @@ mod tests {
         paused(),
         Exit::Paused,
         false,
-        "db: Paused: step 2 of 4: paused; continue with: stateward -n prod promote db --revision db-2"
+        "db: Paused: step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2"
     )]
     #[case::at_rest(at_rest(), Exit::Done, true, "cache: Successful: every pod runs cache-1")]
     #[case::returning(

@@ -332,32 +332,18 @@ async fn give(
         return Ok(done);
     }
     tokio::select! {
-        answered = within(deadline, answer::wait(command, &written, session)) => done.answer = answered,
+        answered = within(deadline, answer::wait(command, seen, &written, session)) => done.answer = answered,
         () = interrupt => done.interrupted = true,
     }
     match done.answer {
-        Some(Answer::Refused(receipt)) => {
-            let instead = hint::suggested(&receipt.alternatives, seen, session.program);
+        Some(Answer::Refused) => {
+            let reason = answer::reason(command, &written, session).await;
+            let reason = reason.unwrap_or_else(|| "it gives no reason".into());
+            let reason = hint::localized(&reason, &Stage::of(seen), session.program);
             Err(Error::Refused(format!(
-                "the operator has refused to {} {}: {}{instead}",
+                "the operator has refused to {} {}: {reason}",
                 command.verb(),
-                seen.title(),
-                receipt.message
-            )))
-        }
-        Some(Answer::Unanswered(other)) => {
-            let why = match other {
-                Some(other) => format!(
-                    "the last answer is for {}, given at the same time",
-                    [&[other.verb], other.arguments.as_slice()].concat().join(" ")
-                ),
-                None => "another client has removed it, or the operator is of an earlier version".into(),
-            };
-            Err(Error::Refused(format!(
-                "{} was given to {} and has no answer: {why}; see what happened with: {}",
-                command.verb(),
-                seen.title(),
-                hint::command("status", &Stage::of(seen), session.program)
+                seen.title()
             )))
         }
         Some(Answer::Gone) => Err(session.not_found(&Name::of(seen.kind, seen.name_any()))),

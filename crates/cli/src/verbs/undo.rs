@@ -174,7 +174,7 @@ fn choose(
     let good = of(|outcome| {
         matches!(
             outcome,
-            Outcome::Stable | Outcome::Completed(_) | Outcome::Adopted(_)
+            Outcome::Stable | Outcome::Completed(_) | Outcome::TakenOn(_)
         )
     });
     let untold = || of(|outcome| matches!(outcome, Outcome::Unknown));
@@ -238,7 +238,7 @@ mod tests {
         let past = json!([
             {"revision": "cache-3", "outcome": "Replaced", "endedAt": "2026-01-01T00:03:00Z"},
             {"revision": "cache-2", "outcome": "Aborted", "endedAt": "2026-01-01T00:02:00Z"},
-            {"revision": "cache-1", "outcome": "Adopted", "endedAt": "2026-01-01T00:01:00Z"},
+            {"revision": "cache-1", "outcome": "TakenOn", "endedAt": "2026-01-01T00:01:00Z"},
         ]);
         let status = rollout.status.get_or_insert_default();
         status.history = serde_json::from_value(past).unwrap();

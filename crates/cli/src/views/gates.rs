@@ -202,7 +202,7 @@ fn waits_for(stage: &Stage<'_>, attempt: &Attempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, attempt, commands, phased, pods};
+    use crate::fixtures::{NOW, commands, phased, pods};
     use crate::rollout::Rollout;
     use rstest::rstest;
 
@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn a_gate_whose_checks_were_skipped_was_not_passed() {
         let mut rollout = phased(3, 5);
-        attempt(&mut rollout).taken_commands =
-            commands(&[("promote", 0, 1, Some("alice")), ("skip", 4, 5, None)]);
+        let status = rollout.status.as_mut().unwrap();
+        status.taken_commands = commands(&[("promote", 0, 1, Some("alice")), ("skip", 4, 5, None)]);
         assert_eq!(
             drawn(&rollout, 5, Some(0))[..3],
             [
@@ -262,7 +262,8 @@ mod tests {
             ]
         );
         let mut rollout = phased(20, 41);
-        attempt(&mut rollout).taken_commands = commands(&[("promote --full", 10, 41, None)]);
+        let status = rollout.status.as_mut().unwrap();
+        status.taken_commands = commands(&[("promote --full", 10, 41, None)]);
         assert_eq!(
             drawn(&rollout, 41, Some(0)),
             [
@@ -320,7 +321,7 @@ mod tests {
         #[case] expected: [&str; 3],
     ) {
         let mut rollout = phased(5, step);
-        attempt(&mut rollout).kept_pods = kept.to_vec();
+        rollout.status.as_mut().unwrap().kept_pods = kept.to_vec();
         let revisions = ["web-1", "web-1", "web-2", "web-1", "web-2"];
         let lines = seen(&rollout, step as usize, Some(0), &pods("web", &revisions));
         let lines = lines.iter().map(|line| line.split(", for").next().unwrap());
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn folded_pods_follow_each_other() {
         let mut rollout = phased(20, 8);
-        attempt(&mut rollout).kept_pods = vec![8, 9, 15];
+        rollout.status.as_mut().unwrap().kept_pods = vec![8, 9, 15];
         assert_eq!(
             drawn(&rollout, 8, Some(0)),
             [

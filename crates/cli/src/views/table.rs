@@ -197,7 +197,7 @@ db     Paused   -        2/4    20%      5       1         5"
             lines(view),
             "\
 NAMESPACE   NAME    STATUS        REASON               STEP   WEIGHT   READY   UPDATED   REPLICAS   AGE   WORKLOAD   STABLE    REVISION   MESSAGE
-prod        db      Paused        -                    2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; continue with: stateward -n prod promote db --revision db-2
+prod        db      Paused        -                    2/4    20%      5       1         5          10m   db         db-1      db-2       step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
 prod        cache   Successful    -                    4/4    -        3       3         3          10m   cache      cache-1   cache-1    every pod runs cache-1
 prod        queue   Failed        RollingBack          -      0%       4       1         5          10m   queue      queue-1   queue-2    queue-2 was rejected (aborted by a user): returning every pod to queue-1, 4 of 5 are there
 prod        new     Progressing   WaitingForOperator   -      -        -       -         -          10m   new        -         -          no operator has looked at it yet"

@@ -74,7 +74,7 @@ impl Picture {
             // The status message describes an older state.
             Some(unseen) => tree.extend([
                 format!("  {unseen}; is an operator running?"),
-                format!("  before that: {}", stage.summary()),
+                format!("  before that: {}", hint::without_commands(&message)),
             ]),
         }
         tree.extend(self.unread.iter().map(|why| format!("  {}", unknown_change(why))));
@@ -280,9 +280,7 @@ fn fold(pods: &[PodRow]) -> Vec<&[PodRow]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{
-        NOW, at_step, attempt, commands, ended, paused, phased, pods, returning, set, unseen,
-    };
+    use crate::fixtures::{NOW, commands, paused, phased, pods, returning, set, unseen};
     use rstest::rstest;
     use serde_json::json;
 
@@ -306,7 +304,7 @@ mod tests {
             draw(&picture, Style::default()),
             "\
 rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
-  step 2 of 4: paused; continue with: stateward -n prod promote db --revision db-2
+  step 2 of 4: paused; go on with: stateward -n prod promote db --revision db-2
 ├─ steps
 │  ├─ ✓ setWeight 20
 │  ├─ ▶ pause until promoted, for 3m10s
@@ -397,7 +395,7 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
     fn at_rest_after_a_rollout_its_steps_are_behind_it() {
         let mut rollout = paused();
         let status = rollout.status.get_or_insert_default();
-        ended(status);
+        status.current_step_started_at = None;
         let past = |outcome: &str| {
             let past = json!([{"revision": "db-2", "outcome": outcome, "endedAt": NOW}]);
             serde_json::from_value(past).unwrap()
@@ -434,14 +432,14 @@ rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
         #[case] expected: &[&str],
     ) {
         let mut rollout = paused();
+        let status = rollout.status.get_or_insert_default();
         match step {
             Some(step) => {
-                rollout = at_step(rollout, step);
-                attempt(&mut rollout).taken_commands = commands(taken);
+                status.current_step_index = Some(step);
+                status.taken_commands = commands(taken);
             }
             None => {
-                let status = rollout.status.get_or_insert_default();
-                ended(status);
+                status.current_step_started_at = None;
                 let past = json!([{"revision": "db-2", "outcome": "Successful", "endedAt": NOW}]);
                 status.history = serde_json::from_value(past).unwrap();
                 status.history[0].taken_commands = commands(taken);

@@ -65,9 +65,8 @@ pub(crate) const PAYLOAD: &str = "\x1b[7mPWN\x1b]0;title\x07\u{9b}2J\u{85}\u{7f}
 pub(crate) const FORGED: &str = "FORGED";
 
 /// The fields that users choose freely.
-const FREE: [&str; 10] = [
+const FREE: [&str; 9] = [
     "message",
-    "summary",
     "reason",
     "image",
     "value",

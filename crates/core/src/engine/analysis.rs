@@ -9,10 +9,9 @@ use stateward_api::analysis;
 use super::gate::{GateStatus, unready};
 use super::scale::to_release;
 use super::step::enter;
-use super::{Decider, report, suggestion};
+use super::{Decider, report};
 use crate::event::EventReason;
-use crate::guidance::{Suggestion, WaitKind, WaitingFor};
-use crate::memory::{Activity, Attempt, BackgroundRun, Command};
+use crate::memory::{Activity, Attempt, BackgroundRun};
 use crate::plan::{Fingerprint, History, OnFailure, Plan, Step, StepIndex};
 use crate::workload::Workload;
 use crate::world::{Action, Phase, Reason, Report, Run, RunFor};
@@ -283,14 +282,26 @@ impl Decider<'_> {
         if attempt.paused_at_step {
             let why = run.map_or_else(|| "its run is gone".into(), verdict);
             if run.is_some_and(|run| run.phase == analysis::Phase::Failed) {
-                return report(Phase::Failed, Reason::ChecksFailed, format!("{place}: {why}")).suggesting([
-                    suggestion(Command::Retry, "repeat the checks", &attempt.target),
-                    suggestion(Command::Promote, "continue regardless", &attempt.target),
-                    suggestion(Command::Abort, "roll back", &attempt.target),
-                ]);
+                return report(
+                    Phase::Failed,
+                    Reason::ChecksFailed,
+                    format!(
+                        "{place}: {why}; check again with: {}, go on all the same with: {}, or back with: {}",
+                        self.command_for(&attempt.target, "retry"),
+                        self.command_for(&attempt.target, "promote"),
+                        self.command_for(&attempt.target, "abort")
+                    ),
+                );
             }
-            return report(Phase::Paused, Reason::Inconclusive, format!("{place}: {why}"))
-                .suggesting(either(attempt));
+            return report(
+                Phase::Paused,
+                Reason::Inconclusive,
+                format!(
+                    "{place}: {why}; go on all the same with: {}, or back with: {}",
+                    self.command_for(&attempt.target, "promote"),
+                    self.command_for(&attempt.target, "abort")
+                ),
+            );
         }
         let what = match run {
             Some(run) => format!("{}{waiting}", verdict(run)),
@@ -306,35 +317,27 @@ impl Decider<'_> {
         } else {
             String::new()
         };
-        let kind = match plan.by_pod {
-            true => WaitKind::Checks,
-            false => WaitKind::AnalysisRun,
-        };
         report(
             Phase::Progressing,
             Reason::Analysing,
             format!("{place}: {what}{ignored_pods}"),
         )
-        .waiting_for(Some(match run {
-            Some(run) => WaitingFor::named(kind, &run.name),
-            None => WaitingFor::any(kind),
-        }))
     }
 
     /// The report of a background analysis that ended without a verdict.
     pub(super) fn describe_inconclusive(&self, attempt: &Attempt) -> Report {
         let run = self.background_run(attempt);
         let why = run.map_or_else(|| "the background analysis came to no verdict".into(), verdict);
-        report(Phase::Paused, Reason::Inconclusive, why).suggesting(either(attempt))
+        report(
+            Phase::Paused,
+            Reason::Inconclusive,
+            format!(
+                "{why}; go on all the same with: {}, or back with: {}",
+                self.command_for(&attempt.target, "promote"),
+                self.command_for(&attempt.target, "abort")
+            ),
+        )
     }
-}
-
-/// The decision that an inconclusive analysis leaves to a user.
-fn either(attempt: &Attempt) -> [Suggestion; 2] {
-    [
-        suggestion(Command::Promote, "continue regardless", &attempt.target),
-        suggestion(Command::Abort, "roll back", &attempt.target),
-    ]
 }
 
 /// The first pod that must be available and was not at some moment since `then`.

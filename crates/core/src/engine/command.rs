@@ -1,13 +1,11 @@
-//! User commands: each is executed once, for the attempt that the user saw, and answered in the status (rule 10).
+//! User commands: each is executed once, for the attempt that the user saw, and answered with an event (rule 10).
 
+use super::Decider;
 use super::gate::{GateStatus, released_pods, unready};
 use super::step::{begin, enter};
-use super::{Decider, LONGEST_RUN_MESSAGE, shortened, suggestion};
 use crate::event::EventReason;
-use crate::guidance::{Receipt, Suggestion};
 use crate::memory::{Activity, Attempt, BackgroundRun, Cause, Command, Rejection, TakenCommand};
 use crate::plan::{OnFailure, Plan, Step, StepIndex};
-use crate::revision::RevisionName;
 use crate::workload::{Pod, Workload};
 
 /// Executes one command, or reports why not.
@@ -17,89 +15,45 @@ impl<'w> Decider<'w> {
     /// Executes the commands, or reports why not. Either way they are done: they are removed in the same write that records the
     /// state.
     pub(super) fn handle_commands(&mut self, workload: &Workload) {
-        for (command, handle) in self.given() {
-            if self.receipt.as_ref().is_some_and(|first| first.refusal.is_none()) {
+        let commands = &self.world.commands;
+        let asked: [(bool, &str, Handler<Self>); 5] = [
+            (commands.abort, "abort", Self::abort),
+            (commands.retry, "retry", Self::retry),
+            (commands.promote_full, "promote --full", Self::promote_full),
+            (commands.skip, "skip", Self::skip),
+            (commands.promote, "promote", Self::promote),
+        ];
+        let before = self.memory.clone();
+        for (_, command, handle) in asked.into_iter().filter(|(asked, ..)| *asked) {
+            if self.memory == before {
+                handle(self, workload);
+            } else {
                 // An abort together with another command is an abort.
                 self.refuse(
                     command,
                     "another command was given at the same time and came first",
                 );
-                continue;
-            }
-            let revision = self.revision_on_record();
-            let refused = self.notices.len();
-            handle(self, workload);
-            let mut news = self.notices[refused..].iter();
-            if !news.any(|notice| notice.reason == EventReason::CommandRefused) {
-                self.receipt = Some(self.receipt(command, revision));
             }
         }
     }
 
     /// Refuses every command.
     pub(super) fn refuse_commands(&mut self, why: &str) {
-        for (command, _) in self.given() {
+        let commands = &self.world.commands;
+        let asked = [
+            (commands.promote, "promote"),
+            (commands.skip, "skip"),
+            (commands.promote_full, "promote --full"),
+            (commands.abort, "abort"),
+            (commands.retry, "retry"),
+        ];
+        for (_, command) in asked.into_iter().filter(|(asked, _)| *asked) {
             self.refuse(command, why);
         }
     }
 
-    /// The commands that were given, in order of precedence.
-    fn given(&self) -> Vec<(Command, Handler<Self>)> {
-        let commands = &self.world.commands;
-        let full = if commands.force {
-            Command::ForcePromoteFull
-        } else {
-            Command::PromoteFull
-        };
-        let all: [(bool, Command, Handler<Self>); 5] = [
-            (commands.abort, Command::Abort, Self::abort),
-            (commands.retry, Command::Retry, Self::retry),
-            (commands.promote_full, full, Self::promote_full),
-            (commands.skip, Command::Skip, Self::skip),
-            (commands.promote, Command::Promote, Self::promote),
-        ];
-        let given = all.into_iter().filter(|(given, ..)| *given);
-        given.map(|(_, command, handle)| (command, handle)).collect()
-    }
-
-    fn refuse(&mut self, command: Command, why: &str) {
-        self.refuse_and_suggest(command, why, Vec::new());
-    }
-
-    fn refuse_and_suggest(&mut self, command: Command, why: &str, instead: Vec<Suggestion>) {
-        let instead_in_words = self.in_words(&instead);
-        self.notice(
-            EventReason::CommandRefused,
-            format!("{}: {why}{instead_in_words}", command.as_str()),
-        );
-        let revision = self.revision_on_record();
-        let refused = Receipt {
-            refusal: Some(shortened(why, LONGEST_RUN_MESSAGE).into_owned()),
-            instead,
-            ..self.receipt(command, revision)
-        };
-        self.receipt.get_or_insert(refused);
-    }
-
-    /// The answer to a command that is carried out.
-    fn receipt(&self, command: Command, revision: Option<RevisionName>) -> Receipt {
-        Receipt {
-            command,
-            revision,
-            by: self.world.commands.by.clone(),
-            refusal: None,
-            instead: Vec::new(),
-            at: self.world.now,
-        }
-    }
-
-    /// The revision that users see when they give a command.
-    fn revision_on_record(&self) -> Option<RevisionName> {
-        match (&self.world.memory.activity, &self.world.workload) {
-            (Activity::Rolling(attempt), _) => Some(attempt.target.clone()),
-            (_, Ok(workload)) => Some(workload.update.clone()),
-            (_, Err(_)) => None,
-        }
+    fn refuse(&mut self, command: &str, why: &str) {
+        self.notice(EventReason::CommandRefused, format!("{command}: {why}"));
     }
 
     /// The user who gave the command, if known.
@@ -127,7 +81,7 @@ impl<'w> Decider<'w> {
     }
 
     /// Whether the template no longer asks for the attempt that a command was given for.
-    fn overtaken(&mut self, command: Command, workload: &Workload) -> bool {
+    fn overtaken(&mut self, command: &str, workload: &Workload) -> bool {
         let Activity::Rolling(attempt) = &self.memory.activity else {
             return false;
         };
@@ -143,15 +97,15 @@ impl<'w> Decider<'w> {
     }
 
     fn abort(&mut self, workload: &Workload) {
-        if self.overtaken(Command::Abort, workload) {
+        if self.overtaken("abort", workload) {
             return;
         }
         match self.memory.activity {
             Activity::Rolling(_) => self.reject(format!("aborted by {}", self.user())),
             Activity::RollingBack(_) => {
-                self.refuse(Command::Abort, "pods are already returning to the stable version")
+                self.refuse("abort", "pods are already returning to the stable version")
             }
-            Activity::Idle => self.refuse(Command::Abort, "no rollout is in progress"),
+            Activity::Idle => self.refuse("abort", "no rollout is in progress"),
         }
     }
 
@@ -180,8 +134,8 @@ impl<'w> Decider<'w> {
         }
         let aborted = !matches!(self.memory.activity, Activity::Rolling(_)) && self.is_rejected(workload);
         match &self.world.plan {
-            _ if !aborted => self.refuse(Command::Retry, "there is no aborted revision in the template"),
-            Err(_) => self.refuse(Command::Retry, "the spec is not valid"),
+            _ if !aborted => self.refuse("retry", "there is no aborted revision in the template"),
+            Err(_) => self.refuse("retry", "the spec is not valid"),
             Ok(plan) => {
                 self.memory.rejected = None;
                 self.memory.retries += 1;
@@ -208,7 +162,7 @@ impl<'w> Decider<'w> {
         if !held || plan.on_failed_check != OnFailure::Hold {
             return false;
         }
-        if !self.overtaken(Command::Retry, workload)
+        if !self.overtaken("retry", workload)
             && let Activity::Rolling(attempt) = &self.memory.activity
         {
             let attempt = self.moved_by(Command::Retry, attempt.clone(), attempt.step, plan);
@@ -233,36 +187,34 @@ impl<'w> Decider<'w> {
     }
 
     fn promote_full(&mut self, workload: &Workload) {
+        if self.overtaken("promote --full", workload) {
+            return;
+        }
+        let (attempt, plan) = match self.under_way() {
+            Ok(under_way) => under_way,
+            Err(why) => return self.refuse("promote --full", why),
+        };
+        if self.world.paused {
+            return self.refuse("promote --full", "spec.paused is true; resume first");
+        }
+        if attempt.step == plan.end() {
+            return self.refuse("promote --full", "all steps are already done");
+        }
         let force = self.world.commands.force;
+        if !force && let Some(broken) = self.broken_release(&attempt, plan, workload) {
+            let why = format!(
+                "{broken}; go back with: {}, or skip the remaining steps all the same with: {} (status.force together with \
+                 status.promoteFull)",
+                self.command_for(&attempt.target, "abort"),
+                self.command_for(&attempt.target, "promote --full --force"),
+            );
+            return self.refuse("promote --full", &why);
+        }
         let command = if force {
             Command::ForcePromoteFull
         } else {
             Command::PromoteFull
         };
-        if self.overtaken(command, workload) {
-            return;
-        }
-        let (attempt, plan) = match self.under_way() {
-            Ok(under_way) => under_way,
-            Err(why) => return self.refuse(command, why),
-        };
-        if self.world.paused {
-            return self.refuse(command, "spec.paused is true; resume first");
-        }
-        if attempt.step == plan.end() {
-            return self.refuse(command, "all steps are already done");
-        }
-        if !force && let Some(broken) = self.broken_release(&attempt, plan, workload) {
-            let instead = vec![
-                suggestion(Command::Abort, "roll back", &attempt.target),
-                suggestion(
-                    Command::ForcePromoteFull,
-                    "skip the remaining steps regardless (status.force)",
-                    &attempt.target,
-                ),
-            ];
-            return self.refuse_and_suggest(command, &broken, instead);
-        }
         let skipped = steps(attempt.step, plan.end(), plan);
         let mut attempt = self.moved_by(command, attempt, plan.end(), plan);
         attempt.fully_promoted = true;
@@ -310,22 +262,22 @@ impl<'w> Decider<'w> {
 
     /// Leaves the current step, whatever it waits for. The next step does not release pods past an unavailable one.
     fn skip(&mut self, workload: &Workload) {
-        if self.overtaken(Command::Skip, workload) {
+        if self.overtaken("skip", workload) {
             return;
         }
         let (attempt, plan) = match self.under_way() {
             Ok(under_way) => under_way,
-            Err(why) => return self.refuse(Command::Skip, why),
+            Err(why) => return self.refuse("skip", why),
         };
         if self.world.paused {
-            return self.refuse(Command::Skip, "spec.paused is true; resume first");
+            return self.refuse("skip", "spec.paused is true; resume first");
         }
         if attempt.step >= plan.end() {
-            return self.refuse(Command::Skip, "all steps are already done");
+            return self.refuse("skip", "all steps are already done");
         }
         if let BackgroundRun::InDoubt(_) = attempt.background {
             return self.refuse(
-                Command::Skip,
+                "skip",
                 "the background analysis came to no verdict, which is not a step; promote goes on without one",
             );
         }
@@ -333,7 +285,7 @@ impl<'w> Decider<'w> {
             return match plan.step(attempt.step) {
                 Some(Step::Analysis(_)) => self.pass_gate(Command::Skip, &attempt, plan, workload),
                 _ => self.refuse(
-                    Command::Skip,
+                    "skip",
                     "the next gate waits for the same pod, so there is nothing to skip",
                 ),
             };
@@ -344,7 +296,7 @@ impl<'w> Decider<'w> {
         if exposes && let GateStatus::Waiting { what, .. } = released_pods(workload, &attempt, self.world.now)
         {
             let why = format!("what follows would release further pods: {what}");
-            return self.refuse(Command::Skip, &why);
+            return self.refuse("skip", &why);
         }
         let skipped = steps(attempt.step, next, plan);
         let attempt = self.moved_by(Command::Skip, attempt, next, plan);
@@ -357,12 +309,12 @@ impl<'w> Decider<'w> {
     }
 
     fn promote(&mut self, workload: &Workload) {
-        if self.overtaken(Command::Promote, workload) {
+        if self.overtaken("promote", workload) {
             return;
         }
         let (attempt, plan) = match self.under_way() {
             Ok(under_way) => under_way,
-            Err(why) => return self.refuse(Command::Promote, why),
+            Err(why) => return self.refuse("promote", why),
         };
         if let BackgroundRun::InDoubt(_) = attempt.background {
             let taken = self.taken(Command::Promote, attempt.step, attempt.step);
@@ -388,7 +340,7 @@ impl<'w> Decider<'w> {
             return self.pass_gate(Command::Promote, &attempt, plan, workload);
         }
         if !attempt.paused_at_step {
-            return self.refuse(Command::Promote, "the rollout does not stand at a pause");
+            return self.refuse("promote", "the rollout does not stand at a pause");
         }
         let next = attempt.step.next();
         let attempt = self.moved_by(Command::Promote, attempt, next, plan);
@@ -407,13 +359,13 @@ impl<'w> Decider<'w> {
         let seen =
             self.memory.activity == self.world.memory.activity && attempt.counted == Some(workload.replicas);
         if self.world.paused {
-            return self.refuse(command, "spec.paused is true; resume first");
+            return self.refuse(command.as_str(), "spec.paused is true; resume first");
         }
         if !at_gate || !seen {
-            return self.refuse(command, "the rollout does not stand at a gate");
+            return self.refuse(command.as_str(), "the rollout does not stand at a gate");
         }
         if let GateStatus::Waiting { what, .. } = self.gate_of_step(workload, attempt, plan) {
-            return self.refuse(command, &format!("only checks can be skipped: {what}"));
+            return self.refuse(command.as_str(), &format!("only checks can be skipped: {what}"));
         }
         let next = self.moved_by(command, attempt.clone(), attempt.step.next(), plan);
         let what = if attempt.paused_at_step {

@@ -7,10 +7,9 @@ use jiff::Timestamp;
 
 use super::gate::GateStatus;
 use super::scale::{is_kept, to_release};
-use super::{Decider, report, suggestion};
+use super::{Decider, report};
 use crate::event::EventReason;
-use crate::guidance::Suggestion;
-use crate::memory::{Attempt, Command};
+use crate::memory::Attempt;
 use crate::plan::{OnBrokenPod, OnFailure, Plan, Share, Step};
 use crate::workload::{Pod, Workload};
 use crate::world::{Phase, Reason, Report};
@@ -64,10 +63,29 @@ impl Decider<'_> {
         };
         Some(Verdict {
             abort: policy == OnFailure::Abort,
-            report: report(Phase::Failed, reason, why.clone())
-                .suggesting(ways_out(attempt, plan, workload, reason)),
+            report: report(
+                Phase::Failed,
+                reason,
+                self.ways_out(attempt, workload, reason, &why),
+            ),
             why,
         })
+    }
+
+    /// An old pod that is not Ready may block every step, and the rollback too: with ordered updates it does, and where Kubernetes
+    /// counts it as the one pod that may be unavailable (k/k#137409). No step fixes it before its turn; a full promotion does.
+    fn ways_out(&self, attempt: &Attempt, workload: &Workload, reason: Reason, why: &str) -> String {
+        let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
+        let abort = self.command_for(&attempt.target, "abort");
+        // A version that is itself broken fixes nothing.
+        if reason != Reason::PodBroken && workload.members().any(unwell) {
+            let replace = self.command_for(&attempt.target, "promote --full");
+            format!(
+                "{why}; replace it and every other old pod without checks with: {replace}, or give up with: {abort}"
+            )
+        } else {
+            format!("{why}; go back with: {abort}")
+        }
     }
 
     /// A pod of the new version that is not Ready, and that waiting does not fix.
@@ -238,21 +256,6 @@ impl Decider<'_> {
         }
         self.wake(at);
         None
-    }
-}
-
-/// An old pod that is not Ready may block every step, and the rollback too: with ordered updates it does, and where Kubernetes counts
-/// it as the one pod that may be unavailable (k/k#137409). No step fixes it before its turn; a full promotion does.
-fn ways_out(attempt: &Attempt, plan: &Plan, workload: &Workload, reason: Reason) -> Vec<Suggestion> {
-    let unwell = |pod: &Pod| !pod.ready() && !pod.terminating && !pod.runs(&attempt.target);
-    let abort = suggestion(Command::Abort, "roll back", &attempt.target);
-    let skippable = attempt.step < plan.end();
-    // A version that is itself broken fixes nothing.
-    if skippable && reason != Reason::PodBroken && workload.members().any(unwell) {
-        let replace = "replace it and every other old pod without checks";
-        vec![suggestion(Command::PromoteFull, replace, &attempt.target), abort]
-    } else {
-        vec![abort]
     }
 }
 

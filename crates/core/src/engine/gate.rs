@@ -6,7 +6,6 @@
 use jiff::Timestamp;
 
 use super::scale::is_kept;
-use crate::guidance::{WaitKind, WaitingFor};
 use crate::memory::Attempt;
 use crate::revision::RevisionName;
 use crate::workload::{Pod, Workload};
@@ -19,8 +18,6 @@ pub(super) enum GateStatus {
     /// The step waits for something.
     Waiting {
         what: String,
-        /// The pod that it waits for, or the workload.
-        awaited: WaitingFor,
         /// When it passes by itself.
         until: Option<Timestamp>,
         /// The index of another pod that blocks it.
@@ -29,28 +26,11 @@ pub(super) enum GateStatus {
 }
 
 impl GateStatus {
-    fn waiting(what: String, awaited: WaitingFor) -> Self {
+    fn waiting(what: String) -> Self {
         Self::Waiting {
             what,
-            awaited,
             until: None,
             held_up_by: None,
-        }
-    }
-
-    fn waiting_for_workload(what: &str) -> Self {
-        Self::waiting(what.into(), WaitingFor::any(WaitKind::Workload))
-    }
-
-    fn unready(pod: &Pod) -> Self {
-        Self::waiting(unready(pod), awaited(pod))
-    }
-
-    /// What it waits for.
-    pub(super) fn awaited(&self) -> Option<WaitingFor> {
-        match self {
-            Self::Open => None,
-            Self::Waiting { awaited, .. } => Some(awaited.clone()),
         }
     }
 
@@ -61,13 +41,8 @@ impl GateStatus {
         if let Some(pod) = unwell {
             what += &format!(", blocked by pod {}{}", pod.name, details(pod));
         }
-        let awaited = match unwell.or_else(|| workload.at(index)) {
-            Some(pod) => awaited(pod),
-            None => WaitingFor::named(WaitKind::Pod, index.to_string()),
-        };
         Self::Waiting {
             what,
-            awaited,
             until: None,
             held_up_by: unwell.map(|pod| pod.index),
         }
@@ -103,7 +78,7 @@ pub(super) fn gate(
     now: Timestamp,
 ) -> GateStatus {
     if workload.replicas == 0 {
-        return GateStatus::waiting_for_workload("waiting for replicas: scaled to zero");
+        return GateStatus::waiting("waiting for replicas: scaled to zero".into());
     }
     let first_released = workload.first_released(due);
     // If Kubernetes no longer knows the stable revision, pods outside the share cannot be rolled back to it.
@@ -142,7 +117,6 @@ pub(super) fn gate(
             // Kubernetes would replace no pod, and by the time it does the checks have expired.
             return GateStatus::Waiting {
                 what: format!("{}, which is in the way of every other", unready(pod)),
-                awaited: awaited(pod),
                 until: None,
                 held_up_by: Some(index),
             };
@@ -156,11 +130,11 @@ pub(super) fn gate(
                 waiting => return waiting,
             }
         } else if !pod.ready() {
-            return GateStatus::unready(pod);
+            return GateStatus::waiting(unready(pod));
         }
     }
     if workload.pods.len() > workload.replicas as usize {
-        return GateStatus::waiting_for_workload("waiting for pods that scaling down takes away");
+        return GateStatus::waiting("waiting for pods that scaling down takes away".into());
     }
     watches_agree(workload)
 }
@@ -199,7 +173,7 @@ pub(super) fn released_pods(workload: &Workload, attempt: &Attempt, now: Timesta
 /// Whether the workload's own counters agree with its pods.
 fn watches_agree(workload: &Workload) -> GateStatus {
     if !workload.counters_agree() {
-        return GateStatus::waiting_for_workload("waiting for the workload's status to agree with its pods");
+        return GateStatus::waiting("waiting for the workload's status to agree with its pods".into());
     }
     GateStatus::Open
 }
@@ -209,19 +183,10 @@ fn available(pod: &Pod, workload: &Workload, now: Timestamp) -> GateStatus {
         Some(at) if at <= now => GateStatus::Open,
         Some(at) => GateStatus::Waiting {
             what: format!("waiting for pod {} to stay Ready", pod.name),
-            awaited: awaited(pod),
             until: Some(at),
             held_up_by: None,
         },
-        None => GateStatus::unready(pod),
-    }
-}
-
-/// A pod, with the reason that it is not Ready.
-pub(super) fn awaited(pod: &Pod) -> WaitingFor {
-    WaitingFor {
-        reason: pod.reason().map(str::to_owned),
-        ..WaitingFor::named(WaitKind::Pod, &pod.name)
+        None => GateStatus::waiting(unready(pod)),
     }
 }
 

@@ -1,9 +1,8 @@
 //! While no rollout is in progress: keeps every pod on its version (rules 1, 6 and 9).
 
-use super::gate::{awaited, unready};
-use super::{Decider, Outcome, invalid, report, suggestion};
-use crate::guidance::{Suggestion, WaitKind, WaitingFor};
-use crate::memory::{Activity, Cause, Command, Rejection};
+use super::gate::unready;
+use super::{Decider, Outcome, invalid, report};
+use crate::memory::{Activity, Cause, Rejection};
 use crate::plan::Share;
 use crate::workload::{Claim, Workload};
 use crate::world::{Action, Phase, Reason, Report};
@@ -87,25 +86,19 @@ impl Decider<'_> {
     fn describe_idle(&self, workload: &Workload, turned_down: bool) -> Report {
         if turned_down && let Some(rejected) = &self.memory.rejected {
             let Rejection { revision, reason, .. } = rejected;
-            if rejected.replaced {
-                return report(
-                    Phase::Failed,
-                    Reason::Rejected,
-                    format!(
-                        "{revision} was rejected ({reason}), the stable template was restored and every pod is back on it; \
-                         continue with another version"
-                    ),
-                );
-            }
-            return report(
-                Phase::Failed,
-                Reason::Rejected,
+            let message = if rejected.replaced {
                 format!(
-                    "{revision} was rejected ({reason}) and every pod is back on the stable version; change the template to \
-                     roll out another"
-                ),
-            )
-            .suggesting([suggestion(Command::Retry, "retry it", revision)]);
+                    "{revision} was rejected ({reason}), the stable template was put in its place and every pod is back on \
+                     it; go on with another version"
+                )
+            } else {
+                format!(
+                    "{revision} was rejected ({reason}) and every pod is back on the stable version; change the template, \
+                     or: {}",
+                    self.command_for(revision, "retry")
+                )
+            };
+            return report(Phase::Failed, Reason::Rejected, message);
         }
         if self.memory.withdrawn.as_ref() == Some(&workload.update) {
             return report(
@@ -125,28 +118,17 @@ impl Decider<'_> {
         let unwell = there
             .filter(|pod| !pod.ready())
             .max_by_key(|pod| pod.trouble.is_some())
-            .map(|pod| (unready(pod), awaited(pod)))
-            .or_else(|| {
-                let what = |index| format!("waiting for pod {index} to be created");
-                missing.map(|index| (what(index), WaitingFor::named(WaitKind::Pod, index.to_string())))
-            });
+            .map(unready)
+            .or_else(|| missing.map(|index| format!("waiting for pod {index} to be created")));
         match unwell {
-            Some((what, pod)) => report(Phase::Progressing, Reason::NotReady, what).waiting_for(Some(pod)),
+            Some(what) => report(Phase::Progressing, Reason::NotReady, what),
             // Until then a change of the template would update pods.
             None if workload.released > 0 || workload.claim != Claim::Ours => report(
                 Phase::Progressing,
                 Reason::Guarding,
                 "adopting the workload, so that no pod is updated before a step releases it".into(),
             ),
-            None => {
-                let resume = Suggestion {
-                    command: Command::Resume,
-                    effect: "let it start",
-                    revision: None,
-                };
-                report(Phase::Successful, Reason::Stable, self.describe_rest(workload))
-                    .suggesting(Vec::from_iter(self.world.paused.then_some(resume)))
-            }
+            None => report(Phase::Successful, Reason::Stable, self.describe_rest(workload)),
         }
     }
 
@@ -165,7 +147,10 @@ impl Decider<'_> {
             )
         }));
         if self.world.paused {
-            sentences.push("paused by spec.paused: the next rollout will wait at its start".into());
+            sentences.push(format!(
+                "paused by spec.paused: the next rollout will stand at its start until: {}",
+                self.command("resume")
+            ));
         }
         sentences.join("; ")
     }
@@ -183,9 +168,9 @@ impl Decider<'_> {
     pub(super) fn invalid_at_rest(&self, workload: &Workload, problems: &[String]) -> Report {
         let mut report = invalid(problems);
         if self.may_manage() {
-            report.summary += "; no pod is released until it is fixed";
+            report.message += "; no pod is released until it is fixed";
         } else if workload.claim != Claim::Ours {
-            report.summary += &if workload.released >= i64::from(workload.replicas) {
+            report.message += &if workload.released >= i64::from(workload.replicas) {
                 "; until it is fixed the workload is not guarded: a change of the template goes to every pod at once".to_owned()
             } else {
                 let held = i64::from(workload.replicas) - workload.released.max(0);
@@ -197,7 +182,7 @@ impl Decider<'_> {
         let rejected = self.memory.rejected.as_ref();
         if let Some(rejected) = rejected.filter(|_| self.was_rejected(workload)) {
             let Rejection { revision, reason, .. } = rejected;
-            report.summary = format!("{}; {revision} was rejected ({reason})", report.summary);
+            report.message = format!("{}; {revision} was rejected ({reason})", report.message);
         }
         report
     }

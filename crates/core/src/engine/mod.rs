@@ -30,10 +30,8 @@ mod tests;
 use jiff::Timestamp;
 
 use crate::event::{EventReason, Notice};
-use crate::guidance::{self, Receipt, Suggestion, WaitKind, WaitingFor};
-use crate::memory::{Activity, Attempt, Command, Memory};
+use crate::memory::{Activity, Attempt, Memory};
 use crate::plan::Share;
-use crate::revision::RevisionName;
 use crate::workload::{Claim, MOST_REPLICAS, Workload};
 use crate::world::{Action, Decision, NoWorkload, Phase, Reason, Report, World};
 
@@ -42,7 +40,6 @@ pub fn decide(world: &World) -> Decision {
     let mut decider = Decider {
         world,
         memory: world.memory.clone(),
-        receipt: None,
         notices: Vec::new(),
         look_again: None,
     };
@@ -84,7 +81,6 @@ impl Outcome {
 struct Decider<'w> {
     world: &'w World,
     memory: Memory,
-    receipt: Option<Receipt>,
     notices: Vec<Notice>,
     look_again: Option<Timestamp>,
 }
@@ -224,13 +220,12 @@ impl Decider<'_> {
         let remembered = self.memory == self.world.memory;
         let report = outcome.report.map(|mut report| {
             if let Some(last_error) = &self.world.last_error {
-                report.summary = format!("{}; {last_error}", report.summary);
+                report.message = format!("{}; {last_error}", report.message);
             }
             if let Some(contested) = &self.world.contested {
-                report.summary = format!("{}; contested: {contested}", report.summary);
+                report.message = format!("{}; contested: {contested}", report.message);
             }
-            report.summary = shortened(&report.summary, LONGEST_MESSAGE).into_owned();
-            report.message = format!("{}{}", report.summary, self.in_words(&report.commands));
+            report.message = shortened(&report.message, LONGEST_MESSAGE).into_owned();
             report
         });
         Decision {
@@ -238,23 +233,9 @@ impl Decider<'_> {
             action: outcome.action.filter(|_| remembered || self.world.deleting),
             report,
             memory: self.memory,
-            receipt: self.receipt,
             notices: self.notices,
             look_again: self.look_again,
         }
-    }
-
-    /// Suggestions as kubectl users type them: `; continue with: kubectl stateward promote my-rollout -n prod --revision db-2`.
-    fn in_words(&self, suggestions: &[Suggestion]) -> String {
-        let typed = |suggestion: &Suggestion| {
-            let command = suggestion.command.as_str();
-            let bound = suggestion.revision.as_ref();
-            let bound = bound.map_or_else(String::new, |revision| format!(" --revision {revision}"));
-            let typed = format!("kubectl stateward {command} {}{bound}", self.world.name);
-            (suggestion.effect, typed)
-        };
-        let typed: Vec<_> = suggestions.iter().map(typed).collect();
-        guidance::alternatives(&typed)
     }
 
     fn notice(&mut self, reason: EventReason, message: String) {
@@ -270,68 +251,15 @@ impl Decider<'_> {
     }
 }
 
-/// A command for `revision` only: it is refused if another version is being rolled out by then.
-fn suggestion(command: Command, effect: &'static str, revision: &RevisionName) -> Suggestion {
-    Suggestion {
-        command,
-        effect,
-        revision: Some(revision.clone()),
-    }
-}
-
-/// A report whose reason says what is waited for; [`Report::waiting_for`] says it where the reason does not.
-fn report(phase: Phase, reason: Reason, summary: String) -> Report {
-    let kind = match reason {
-        Reason::Stable | Reason::Suspended => None,
-        Reason::InvalidSpec => Some(WaitKind::Spec),
-        Reason::WorkloadMissing
-        | Reason::WorkloadUnfit
-        | Reason::WorkloadClaimed
-        | Reason::NotReady
-        | Reason::Guarding
-        | Reason::Stepping
-        | Reason::Converging
-        | Reason::Aborting
-        | Reason::TemplateReverted
-        | Reason::Releasing => Some(WaitKind::Workload),
-        Reason::StepPaused => Some(WaitKind::Pause),
-        Reason::Analysing => Some(WaitKind::AnalysisRun),
-        Reason::Rejected
-        | Reason::ManuallyPaused
-        | Reason::Inconclusive
-        | Reason::ChecksFailed
-        | Reason::DeadlineExceeded
-        | Reason::PodBroken => Some(WaitKind::User),
-    };
+fn report(phase: Phase, reason: Reason, message: String) -> Report {
     Report {
         phase,
         reason,
-        message: String::new(),
-        summary,
-        waiting_for: kind.map(WaitingFor::any),
-        commands: Vec::new(),
+        message,
     }
 }
 
-impl Report {
-    /// The same with what it waits for, if that is known.
-    fn waiting_for(self, what: Option<WaitingFor>) -> Self {
-        Self {
-            waiting_for: what.or(self.waiting_for),
-            ..self
-        }
-    }
-
-    /// The same with the commands that would move the rollout.
-    fn suggesting(self, commands: impl Into<Vec<Suggestion>>) -> Self {
-        Self {
-            commands: commands.into(),
-            ..self
-        }
-    }
-}
-
-/// The most characters of a status summary; the schema allows them.
+/// The most characters of a status message; the schema allows them.
 const LONGEST_MESSAGE: usize = 16_000;
 
 /// The most characters of an AnalysisRun's message: anyone who may write its status may write anything.

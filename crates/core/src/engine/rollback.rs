@@ -5,11 +5,10 @@
 //! zero and a deleted pod is recreated on the stable version; the template is not changed. Once Kubernetes has forgotten it, the
 //! template is restored from our copy and every pod follows it.
 
-use super::gate::{awaited, unready};
+use super::gate::unready;
 use super::scale::is_kept;
 use super::{Decider, Outcome, report};
 use crate::event::EventReason;
-use crate::guidance::{WaitKind, WaitingFor};
 use crate::memory::{Activity, Attempt, Cause, Rollback, Stable};
 use crate::plan::Share;
 use crate::revision::RevisionName;
@@ -170,29 +169,22 @@ impl Decider<'_> {
             let available = pod.available_at(workload.min_ready);
             pod.runs(home) && available.is_some_and(|at| at > self.world.now)
         });
-        let next = fresh.map(|pod| {
-            (
-                format!("waiting for pod {} to stay Ready", pod.name),
-                awaited(pod),
-            )
-        });
+        let next = fresh.map(|pod| format!("waiting for pod {} to stay Ready", pod.name));
         let others = || {
             (0..workload.replicas)
                 .rev()
                 .find_map(|index| match workload.at(index) {
                     Some(pod) if pod.runs(home) && pod.ready() => None,
                     Some(pod) if !pod.runs(home) && !pod.terminating => {
-                        Some((format!("pod {} is next", pod.name), awaited(pod)))
+                        Some(format!("pod {} is next", pod.name))
                     }
-                    Some(pod) => Some((unready(pod), awaited(pod))),
-                    None => Some((
-                        format!("waiting for pod {index} to be created"),
-                        WaitingFor::named(WaitKind::Pod, index.to_string()),
-                    )),
+                    Some(pod) => Some(unready(pod)),
+                    None => Some(format!("waiting for pod {index} to be created")),
                 })
         };
-        let (next, pod) = next.or_else(others).unzip();
-        let next = next.map_or_else(String::new, |next| format!("; {next}"));
+        let next = next
+            .or_else(others)
+            .map_or_else(String::new, |next| format!("; {next}"));
         let mut progress = format!(
             "returning every pod to {home}, {there} of {} are there{next}",
             workload.replicas
@@ -216,10 +208,9 @@ impl Decider<'_> {
                     "{} was rejected ({}): {progress}",
                     rejected.revision, rejected.reason
                 ),
-            )
-            .waiting_for(pod),
+            ),
             (Cause::Aborted | Cause::TemplateReverted | Cause::ScaledToZero, _) => {
-                report(Phase::Progressing, Reason::TemplateReverted, progress).waiting_for(pod)
+                report(Phase::Progressing, Reason::TemplateReverted, progress)
             }
         }
     }

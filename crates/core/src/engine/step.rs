@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use super::gate::{GateStatus, gate, released_pods};
 use super::pause::{note_stop, released_while_stopped};
 use super::scale::{share_in_words, to_release};
-use super::{Decider, Outcome, report, suggestion};
+use super::{Decider, Outcome, report};
 use crate::event::EventReason;
-use crate::memory::{Activity, Attempt, BackgroundRun, Command, Stable};
+use crate::memory::{Activity, Attempt, BackgroundRun, Stable};
 use crate::plan::{Fingerprint, Plan, Share, Step, StepIndex, gate_after};
 use crate::revision::RevisionName;
 use crate::workload::{Claim, Workload};
@@ -316,10 +316,11 @@ impl Decider<'_> {
         if let Some(Step::Pause(duration)) = plan.step(attempt.step) {
             let message = match duration {
                 Some(duration) => format!("{}: pausing for {duration:#}", attempt.target),
-                None => {
-                    let promote = [suggestion(Command::Promote, "continue", &attempt.target)];
-                    format!("{}: paused{}", attempt.target, self.in_words(&promote))
-                }
+                None => format!(
+                    "{}: paused; go on with: {}",
+                    attempt.target,
+                    self.command_for(&attempt.target, "promote")
+                ),
             };
             self.notice(EventReason::RolloutPaused, message);
         }
@@ -347,6 +348,16 @@ impl Decider<'_> {
         self.memory.stable.as_ref().map(|stable| stable.revision.clone())
     }
 
+    /// The command to type: `kubectl stateward promote my-rollout`.
+    pub(super) fn command(&self, verb: &str) -> String {
+        format!("kubectl stateward {verb} {}", self.world.name)
+    }
+
+    /// The same for `revision` only: it is refused if another version is being rolled out by then.
+    pub(super) fn command_for(&self, revision: &RevisionName, verb: &str) -> String {
+        format!("{} --revision {revision}", self.command(verb))
+    }
+
     /// The report of a step that was just entered; its gate cannot be open yet.
     pub(super) fn describe_next(&mut self, attempt: &Attempt, plan: &Plan, workload: &Workload) -> Report {
         let gate_status = self.gate_of_step(workload, attempt, plan);
@@ -363,9 +374,11 @@ impl Decider<'_> {
             return report(
                 Phase::Paused,
                 Reason::ManuallyPaused,
-                format!("paused by spec.paused at {place}"),
-            )
-            .suggesting([suggestion(Command::Resume, "continue", &attempt.target)]);
+                format!(
+                    "paused by spec.paused at {place}; go on with: {}",
+                    self.command_for(&attempt.target, "resume")
+                ),
+            );
         }
         if let BackgroundRun::InDoubt(_) = attempt.background {
             return self.describe_inconclusive(attempt);
@@ -377,13 +390,7 @@ impl Decider<'_> {
             waiting += &format!("; scaled up: {}", share_in_words(attempt, plan, counted));
         }
         match plan.step(attempt.step) {
-            Some(Step::Analysis(_)) => {
-                let report = self.describe_analysis(attempt, plan, &waiting);
-                match report.reason {
-                    Reason::Analysing => report.waiting_for(gate_status.awaited()),
-                    _ => report,
-                }
-            }
+            Some(Step::Analysis(_)) => self.describe_analysis(attempt, plan, &waiting),
             Some(Step::Pause(duration)) => {
                 let until = duration.and_then(|duration| attempt.entered.saturating_add(duration).ok());
                 if let Some(until) = until {
@@ -395,8 +402,7 @@ impl Decider<'_> {
                             Phase::Progressing,
                             Reason::Stepping,
                             format!("{place}: the pause is over: {what}"),
-                        )
-                        .waiting_for(gate_status.awaited());
+                        );
                     }
                     (Some(until), _) => format!(" until {}", super::pause::to_seconds(until)),
                     (None, _) => String::new(),
@@ -404,16 +410,17 @@ impl Decider<'_> {
                 report(
                     Phase::Paused,
                     Reason::StepPaused,
-                    format!("{place}: paused{until}{waiting}"),
+                    format!(
+                        "{place}: paused{until}{waiting}; go on with: {}",
+                        self.command_for(&attempt.target, "promote")
+                    ),
                 )
-                .suggesting([suggestion(Command::Promote, "continue", &attempt.target)])
             }
             Some(Step::Share(share)) => report(
                 Phase::Progressing,
                 Reason::Stepping,
                 format!("{place}: {share} to {}{waiting}", attempt.target),
-            )
-            .waiting_for(gate_status.awaited()),
+            ),
             None => report(
                 Phase::Progressing,
                 Reason::Converging,
@@ -422,8 +429,7 @@ impl Decider<'_> {
                     super::command::steps_behind(attempt, plan),
                     attempt.target
                 ),
-            )
-            .waiting_for(gate_status.awaited()),
+            ),
         }
     }
 }

@@ -35,9 +35,6 @@ pub fn status(object: &PhasedRollout, world: &World, decision: &Decision) -> Opt
     let mut shared = record::compose(&old.rollout, generation, world, decision)?;
     shared.phase = phase_word(report.phase, report.reason, &decision.memory.activity).into();
     shared.reason = record::of_phased_rollout(&shared.reason);
-    if let Some(awaited) = &mut shared.waiting_for {
-        awaited.reason = record::of_phased_rollout(&awaited.reason);
-    }
     for condition in &mut shared.conditions {
         condition.reason = record::of_phased_rollout(&condition.reason);
     }

@@ -21,10 +21,8 @@ fn object(check: Value) -> PhasedRollout {
             "initialDelaySeconds": 30, "periodSeconds": 10, "successThreshold": 3, "query": {"expr": "up", "url": "prom"},
         }},
         "status": {
-            "updatedRevision": "db-b", "currentStepIndex": 0,
-            "state": {"rollout": {
-                "revision": "db-b", "stepsHash": "h", "stepReplicas": 3, "stepStartedAt": NOON, "progressedAt": NOON,
-            }},
+            "updatedRevision": "db-b", "currentStepIndex": 0, "currentStepHash": "h", "stepReplicas": 3,
+            "currentStepStartedAt": NOON,
         },
     });
     json_patch::merge(&mut object["spec"]["check"], &check);
@@ -181,10 +179,9 @@ fn a_gate_is_named_for_the_next_old_pod(
 ) {
     let mut object = object(json!({}));
     let status = object.status.as_mut().unwrap();
-    let rollout = status.rollout.state.rollout.as_mut().unwrap();
-    rollout.step_index = step;
-    rollout.step_replicas = Some(5);
-    rollout.kept_pods = kept.to_vec();
+    status.rollout.current_step_index = Some(step);
+    status.rollout.step_replicas = Some(5);
+    status.rollout.kept_pods = kept.to_vec();
     let gate = step_run_name("db", &rolling(&object.status.clone().unwrap()).unwrap());
     object.status = Some(begin(&object, &gate, at(0)));
     let mut workload = crate::engine::fixture::settled().workload.unwrap();

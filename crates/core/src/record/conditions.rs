@@ -124,9 +124,6 @@ mod tests {
             phase,
             reason,
             message: String::new(),
-            summary: String::new(),
-            waiting_for: None,
-            commands: Vec::new(),
         };
         let conditions = of(&report, None, &[], Some(7), Timestamp::UNIX_EPOCH);
         assert!(conditions.iter().all(|one| one.observed_generation == Some(7)));

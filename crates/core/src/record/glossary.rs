@@ -21,21 +21,24 @@ const fn word(word: &'static str, when: &'static str) -> Word {
 pub const CONDITIONS: [Word; 9] = [
     word(
         "Progressing",
-        "pods are being replaced, or the rollout waits for something; `Unknown` while paused",
+        "pods are on their way, or something is waited for; `Unknown` in a pause",
     ),
     word(
         "Paused",
-        "the rollout is paused by a step, by `spec.paused` or by an inconclusive analysis",
+        "a pause stands: one of a step, of `spec.paused`, or for want of a verdict",
     ),
     word(
         "Healthy",
-        "every pod runs the requested version, or the one that was kept, and is Ready",
+        "every pod runs the version that the workload asks for, or that was kept, and is Ready",
     ),
-    word("Completed", "the same, by the name that Argo Rollouts uses"),
+    word(
+        "Completed",
+        "the same, under the name that Argo Rollouts has for it",
+    ),
     word("Ready", "the same, for tools that wait for `Ready`"),
     word(
         "Reconciling",
-        "it is not done and continues by itself or by a command, for tools that read kstatus",
+        "it is not done and goes on by itself or by a command, for tools that read kstatus",
     ),
     word(
         "Stalled",
@@ -43,7 +46,7 @@ pub const CONDITIONS: [Word; 9] = [
     ),
     word(
         "InvalidSpec",
-        "the spec cannot be carried out; the message names the field, or the workload",
+        "what the spec asks for cannot be done; the message names the field, or the workload",
     ),
     word(
         CONTESTED,
@@ -92,15 +95,15 @@ fn when(reason: Reason) -> &'static str {
         Reason::WorkloadClaimed => "another object manages the workload",
         Reason::Stable => "nothing is rolled, and every pod is Ready",
         Reason::NotReady => "nothing is rolled, and pods are not Ready",
-        Reason::Guarding => "the partition is being raised, so that no pod is updated unasked",
+        Reason::Guarding => "the partition is being put up, so that no pod moves unasked",
         Reason::Rejected => "the version was aborted, and every pod is back on the stable version",
-        Reason::Aborting => "the version was aborted, and pods are rolled back to the stable version",
-        Reason::Stepping | Reason::Converging => "pods are released, or the rollout waits for them",
-        Reason::StepPaused | Reason::ManuallyPaused => "the rollout is paused by a step or by `spec.paused`",
-        Reason::Analysing => "an analysis is running, or the checks before the next pod",
-        Reason::Inconclusive => "an analysis was inconclusive: a user has to promote or abort",
+        Reason::Aborting => "the version was aborted, and pods return to the stable version",
+        Reason::Stepping | Reason::Converging => "pods are released, and waited for",
+        Reason::StepPaused | Reason::ManuallyPaused => "a step pauses, or `spec.paused` is set",
+        Reason::Analysing => "an analysis, or the checks before the next pod, are under way",
+        Reason::Inconclusive => "an analysis came to no verdict: a user has to promote or abort",
         Reason::ChecksFailed => "the checks before the next pod have failed `maxTries` times",
-        Reason::DeadlineExceeded => "there was no progress for `progressDeadlineSeconds`",
+        Reason::DeadlineExceeded => "nothing has got on for `progressDeadlineSeconds`",
         Reason::PodBroken => "a new pod crashes, has no image, or is killed for its memory",
         Reason::TemplateReverted => "the template is the stable one again, and pods roll back to it",
         Reason::Releasing => "the object is deleted, and the operator releases the workload",
@@ -110,13 +113,11 @@ fn when(reason: Reason) -> &'static str {
 
 /// The conditions that are `True` for a rollout in this phase for this reason.
 pub fn true_conditions(phase: Phase, reason: Reason) -> Vec<String> {
+    let message = String::new();
     let report = Report {
         phase,
         reason,
-        message: String::new(),
-        summary: String::new(),
-        waiting_for: None,
-        commands: Vec::new(),
+        message,
     };
     conditions::of(&report, None, &[], None, Timestamp::UNIX_EPOCH)
         .into_iter()

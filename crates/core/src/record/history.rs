@@ -2,7 +2,7 @@
 
 use stateward_api::rollout::{PastRollout, RolloutEnd, RolloutStatus};
 
-use super::state::write_commands;
+use super::status::taken_commands;
 use crate::memory::{Activity, Cause};
 use crate::world::{Decision, World};
 
@@ -49,13 +49,13 @@ pub(super) fn of(old: &RolloutStatus, world: &World, decision: &Decision) -> Vec
 
 /// Whether the revision has run in every pod.
 fn is_good(past: &PastRollout) -> bool {
-    matches!(past.outcome, RolloutEnd::Successful | RolloutEnd::Adopted)
+    matches!(past.outcome, RolloutEnd::Successful | RolloutEnd::TakenOn)
 }
 
 fn found(revision: String, world: &World) -> PastRollout {
     PastRollout {
         revision,
-        outcome: RolloutEnd::Adopted,
+        outcome: RolloutEnd::TakenOn,
         message: None,
         ended_at: world.now,
         taken_commands: Vec::new(),
@@ -98,11 +98,11 @@ fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
             Activity::RollingBack(back) if back.cause == Cause::ScaledToZero => {
                 (RolloutEnd::ScaledToZero, None)
             }
-            Activity::RollingBack(_) => (RolloutEnd::TemplateReverted, None),
+            Activity::RollingBack(_) => (RolloutEnd::PutBack, None),
             // If no pod was updated yet, there is nothing to roll back.
             Activity::Idle if after.withdrawn.as_ref() == Some(target) => (RolloutEnd::ScaledToZero, None),
             Activity::Idle if stable.is_some() && after.workload == world.memory.workload => {
-                (RolloutEnd::TemplateReverted, None)
+                (RolloutEnd::PutBack, None)
             }
             Activity::Idle => (RolloutEnd::LeftToKubernetes, None),
         }
@@ -112,7 +112,7 @@ fn ended(world: &World, decision: &Decision) -> Option<PastRollout> {
         outcome,
         message,
         ended_at: world.now,
-        taken_commands: write_commands(&attempt.commands),
+        taken_commands: taken_commands(&attempt.commands),
     })
 }
 
@@ -140,12 +140,12 @@ mod tests {
     #[rstest]
     #[case::aborted(|world: &mut World| world.commands.abort = true, RolloutEnd::Aborted, Some("aborted by a user"))]
     #[case::replaced(|world: &mut World| world.template("c"), RolloutEnd::Replaced, Some("by db-c"))]
-    #[case::put_back(|world: &mut World| world.template("a"), RolloutEnd::TemplateReverted, None)]
+    #[case::put_back(|world: &mut World| world.template("a"), RolloutEnd::PutBack, None)]
     #[case::put_back_before_any_pod(|world: &mut World| {
         world.template("a");
         world.pods(["a"; 5]);
         world.view().released = 0;
-    }, RolloutEnd::TemplateReverted, None)]
+    }, RolloutEnd::PutBack, None)]
     #[case::scaled_to_zero(|world: &mut World| {
         world.view().replicas = 0;
         world.current("b");
@@ -185,7 +185,7 @@ mod tests {
             told(&history),
             [
                 ("db-b", RolloutEnd::Successful, None),
-                ("db-a", RolloutEnd::Adopted, None),
+                ("db-a", RolloutEnd::TakenOn, None),
                 ("db-x", RolloutEnd::Aborted, Some("no good"))
             ]
         );
@@ -198,7 +198,7 @@ mod tests {
         world.current("b");
         world.pods(["b"; 5]);
         let history = history(&RolloutStatus::default(), &world);
-        assert_eq!(told(&history), [("db-b", RolloutEnd::Adopted, None)]);
+        assert_eq!(told(&history), [("db-b", RolloutEnd::TakenOn, None)]);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
             another.view().uid = "another".into();
             assert_eq!(
                 told(&history(&old, &another)),
-                [("db-a", RolloutEnd::Adopted, None)],
+                [("db-a", RolloutEnd::TakenOn, None)],
                 "the others are of another workload"
             );
         }
@@ -236,7 +236,7 @@ mod tests {
         let past = |number: usize| PastRollout {
             revision: format!("db-{number}"),
             outcome: if number == KEPT - 1 {
-                RolloutEnd::Adopted
+                RolloutEnd::TakenOn
             } else {
                 RolloutEnd::Aborted
             },
@@ -262,7 +262,7 @@ mod tests {
             told(&history),
             [
                 ("db-b", RolloutEnd::Successful, None),
-                ("db-a", RolloutEnd::Adopted, None)
+                ("db-a", RolloutEnd::TakenOn, None)
             ]
         );
     }

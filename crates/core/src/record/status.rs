@@ -1,12 +1,13 @@
 //! The next status of a rollout.
 
-use stateward_api::rollout::{AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus};
+use stateward_api::rollout::{
+    self as api, AnalysisRunReference, CanaryStatus, PauseCondition, PodStatus, RolloutStatus,
+};
 
-use super::state::{self, number};
-use super::{conditions, guidance, history};
+use super::{conditions, history};
 use crate::engine::{LONGEST_RUN_MESSAGE, background_run_name, shortened, step_run_name};
 use crate::event::{EventReason, Notice};
-use crate::memory::{Activity, Attempt, BackgroundRun, Memory};
+use crate::memory::{Activity, Attempt, BackgroundRun, Cause, Memory, TakenCommand};
 use crate::plan::Step;
 use crate::workload::{Pod, Unready, Workload};
 use crate::world::{Decision, Phase, Reason, World};
@@ -57,14 +58,6 @@ pub(crate) fn compose(
         phase: format!("{:?}", report.phase),
         reason: conditions::reason(report.reason).into(),
         message: report.message.clone(),
-        summary: report.summary.clone(),
-        waiting_for: guidance::waiting_for(report, old, &decision.memory, world.now),
-        commands: guidance::suggestions(&report.commands),
-        last_command: decision
-            .receipt
-            .as_ref()
-            .map(guidance::receipt)
-            .or_else(|| old.last_command.clone()),
         conditions: conditions::of(
             report,
             world.contested.as_deref(),
@@ -75,16 +68,13 @@ pub(crate) fn compose(
         current_revision: old.current_revision.clone(),
         updated_revision: old.updated_revision.clone(),
         history: history::of(old, world, decision),
-        state: Box::new(state::write(&decision.memory)),
         ..RolloutStatus::default()
     };
-    show(&mut new, &decision.memory);
-    if let (Some(new), Some(old)) = (&mut new.state.stable, &old.state.stable)
-        && new.template_hash == old.template_hash
-    {
-        new.template_copy.clone_from(&old.template_copy);
+    write_memory(&mut new, &decision.memory);
+    if new.stable_template_hash == old.stable_template_hash {
+        new.stable_template_copy.clone_from(&old.stable_template_copy);
     }
-    new.state.former_template_copies = old.state.former_template_copies;
+    new.former_template_copies = old.former_template_copies;
     if let Reason::Inconclusive | Reason::ChecksFailed = report.reason {
         for condition in &mut new.pause_conditions {
             condition.reason = conditions::reason(report.reason).into();
@@ -177,9 +167,12 @@ pub fn stall(old: &RolloutStatus, decision: &Decision) -> Option<Notice> {
     })
 }
 
+/// The reason of a pod that terminates.
+const TERMINATING: &str = "Terminating";
+
 /// Reasons that every pod may have while it is replaced.
 const EXPECTED: [&str; 4] = [
-    Pod::TERMINATING,
+    TERMINATING,
     Unready::INITIALIZING,
     Unready::STARTUP_PROBE,
     Unready::READINESS_PROBE,
@@ -189,8 +182,6 @@ const EXPECTED: [&str; 4] = [
 pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     let mut outline = status.clone();
     outline.message.clear();
-    outline.summary.clear();
-    outline.waiting_for = None;
     // Why a pod does not become Ready is written as soon as it is known.
     let is_expected = |reason: &str| EXPECTED.contains(&reason);
     outline.pods = status
@@ -238,35 +229,113 @@ pub(crate) fn outline(status: &RolloutStatus) -> RolloutStatus {
     outline
 }
 
-/// Shows the durable state to people and tools. The operator itself reads `status.state` only.
-fn show(status: &mut RolloutStatus, memory: &Memory) {
-    status.stable_revision = memory.stable.as_ref().map(|stable| stable.revision.to_string());
-    status.withdrawn_revision = memory.withdrawn.as_ref().map(ToString::to_string);
-    status.restart_count = (memory.retries > 0).then(|| number(memory.retries));
-    status.restarted_at = memory.retried_at;
-    if let Some(rejected) = &memory.rejected {
+fn write_memory(status: &mut RolloutStatus, memory: &Memory) {
+    // Without `..`, so that no new field can be forgotten here.
+    let Memory {
+        workload,
+        setting,
+        stable,
+        activity,
+        rejected,
+        withdrawn,
+        retries,
+        retried_at,
+    } = memory;
+    status.workload_uid = workload.clone();
+    status.workload_setting = setting.clone();
+    status.stable_revision = stable.as_ref().map(|stable| stable.revision.to_string());
+    status.stable_template_hash = stable.as_ref().map(|stable| stable.template.as_str().to_owned());
+    status.withdrawn_revision = withdrawn.as_ref().map(ToString::to_string);
+    status.restart_count = (*retries > 0).then(|| number(*retries));
+    status.restarted_at = *retried_at;
+    if let Some(rejected) = rejected {
         status.aborted_revision = Some(rejected.revision.to_string());
         status.aborted_at = Some(rejected.at);
         status.aborted_reason = Some(rejected.reason.clone());
         status.aborted_template_replaced = rejected.replaced;
     }
-    if let Activity::Rolling(attempt) = &memory.activity {
-        show_attempt(status, attempt);
+    match activity {
+        Activity::Idle => {}
+        Activity::Rolling(attempt) => write_attempt(status, attempt),
+        Activity::RollingBack(back) => {
+            let cause = match back.cause {
+                Cause::Aborted => "Aborted",
+                Cause::TemplateReverted => "PutBack",
+                Cause::ScaledToZero => "ScaledToZero",
+            };
+            status.returning = Some(cause.into());
+            status.returning_from = Some(back.from.to_string());
+            status.returning_since = Some(back.since);
+        }
     }
 }
 
-fn show_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
-    status.updated_revision = Some(attempt.target.to_string());
-    status.current_step_index = Some(number(attempt.step.0));
-    status.current_step_hash = Some(attempt.steps.as_str().to_owned());
-    status.current_step_started_at = Some(attempt.entered);
-    status.controller_pause = attempt.awaits_a_word();
+fn write_attempt(status: &mut RolloutStatus, attempt: &Attempt) {
+    let Attempt {
+        target,
+        step,
+        steps,
+        counted,
+        entered,
+        progressed,
+        max_available,
+        max_replaced,
+        min_updated,
+        kept,
+        limit,
+        stopped_at,
+        ignored_pods,
+        paused_by_user,
+        paused_at_step,
+        fully_promoted,
+        background,
+        commands,
+    } = attempt;
+    status.updated_revision = Some(target.to_string());
+    status.current_step_index = Some(number(step.0));
+    status.current_step_hash = Some(steps.as_str().to_owned());
+    status.step_replicas = counted.map(number);
+    status.current_step_started_at = Some(*entered);
+    status.progressed_at = Some(*progressed);
+    status.reached_replicas = Some(number(*max_available));
+    status.exposed_replicas = (*max_replaced > 0).then(|| number(*max_replaced));
+    status.floor_replicas = (*min_updated > 0).then(|| number(*min_updated));
+    status.kept_pods = kept.iter().map(|index| number(*index)).collect();
+    status.share_limit = limit.map(number);
+    status.stopped_replicas = stopped_at.map(number);
+    status.excused_pods = ignored_pods.iter().map(|index| number(*index)).collect();
+    status.manual_pause = *paused_by_user;
+    status.fully_promoted = *fully_promoted;
+    status.taken_commands = taken_commands(commands);
+    let in_doubt = match background {
+        BackgroundRun::NotYet | BackgroundRun::Since(_) | BackgroundRun::Waived => false,
+        BackgroundRun::InDoubt(_) => true,
+    };
+    status.background_started_at = match background {
+        BackgroundRun::Since(since) | BackgroundRun::InDoubt(since) => Some(*since),
+        BackgroundRun::NotYet | BackgroundRun::Waived => None,
+    };
+    status.background_paused = in_doubt;
+    status.background_waived = *background == BackgroundRun::Waived;
+    status.controller_pause = *paused_at_step || in_doubt;
     if status.controller_pause {
         status.pause_conditions = vec![PauseCondition {
             reason: "CanaryPauseStep".into(),
-            start_time: attempt.entered,
+            start_time: *entered,
         }];
     }
+}
+
+/// Commands in the form of the API.
+pub(super) fn taken_commands(commands: &[TakenCommand]) -> Vec<api::TakenCommand> {
+    let written = |taken: &TakenCommand| api::TakenCommand {
+        command: taken.command.as_str().into(),
+        from_step: number(taken.from.0),
+        to_step: number(taken.to.0),
+        by: taken.by.clone(),
+        at: taken.at,
+    };
+    commands.iter().map(written).collect()
 }
 
 /// The runs of an attempt's analyses. Their results stay visible until the next attempt begins.
@@ -322,13 +391,23 @@ fn write_workload(status: &mut RolloutStatus, workload: &Workload, activity: &Ac
 }
 
 fn row(pod: &Pod) -> PodStatus {
+    let reason = match (&pod.trouble, pod.terminating, &pod.unready) {
+        (Some(trouble), ..) => Some(trouble.reason.clone()),
+        (None, true, _) => Some(TERMINATING.into()),
+        (None, false, unready) => unready.as_ref().map(|unready| unready.reason.clone()),
+    };
     PodStatus {
         name: pod.name.clone(),
         revision: pod.revision.as_ref().map(ToString::to_string),
         ready: pod.ready(),
         restarts: number(pod.restarts),
-        reason: pod.reason().map(str::to_owned),
+        reason,
     }
+}
+
+/// The API counts in i32.
+fn number(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]
@@ -337,6 +416,8 @@ mod tests {
     use crate::engine::decide;
     use crate::engine::fixture::{returning, rolling, settled};
     use crate::event::EventType;
+    use crate::plan::Fingerprint;
+    use crate::revision::RevisionName;
     use crate::world::Report;
     use jiff::SignedDuration;
     use rstest::rstest;
@@ -350,11 +431,7 @@ mod tests {
                 phase,
                 reason,
                 message: message.into(),
-                summary: message.into(),
-                waiting_for: None,
-                commands: Vec::new(),
             }),
-            receipt: None,
             notices: Vec::new(),
             look_again: None,
         }
@@ -378,14 +455,65 @@ mod tests {
         jiff::Timestamp::from_second(second).unwrap()
     }
 
+    fn memory(activity: Activity) -> Memory {
+        Memory {
+            workload: Some("uid".into()),
+            setting: Some("3".into()),
+            stable: Some(crate::memory::Stable {
+                revision: RevisionName::from_api("a"),
+                template: Fingerprint::of("a"),
+            }),
+            activity,
+            rejected: Some(crate::memory::Rejection {
+                revision: RevisionName::from_api("z"),
+                at: at(1),
+                reason: "aborted by a user".into(),
+                replaced: true,
+            }),
+            withdrawn: Some(RevisionName::from_api("y")),
+            retries: 2,
+            retried_at: Some(at(2)),
+        }
+    }
+
     #[rstest]
-    #[case(settled())]
-    #[case(rolling(1))]
-    #[case(returning(["a", "a", "a", "a", "b"]))]
-    fn what_is_recorded_is_remembered_and_gives_no_command(#[case] world: World) {
-        let decision = decide(&world);
-        let status = compose(&RolloutStatus::default(), None, &world, &decision).unwrap();
-        assert_eq!(crate::record::memory(&status), decision.memory);
+    #[case::at_rest(Activity::Idle)]
+    #[case::on_the_way(Activity::Rolling(Attempt {
+        target: RevisionName::from_api("b"),
+        step: crate::plan::StepIndex(3),
+        steps: Fingerprint::of("steps"),
+        counted: Some(5),
+        entered: at(3),
+        progressed: at(4),
+        max_available: 5,
+        max_replaced: 6,
+        min_updated: 6,
+        kept: vec![2, 3],
+        limit: Some(4),
+        stopped_at: Some(3),
+        ignored_pods: vec![7, 8],
+        paused_by_user: true,
+        paused_at_step: true,
+        fully_promoted: true,
+        background: BackgroundRun::Since(at(10)),
+        commands: vec![crate::memory::TakenCommand {
+            command: crate::memory::Command::Skip,
+            from: crate::plan::StepIndex(2),
+            to: crate::plan::StepIndex(3),
+            by: Some("alice".into()),
+            at: at(11),
+        }],
+    }))]
+    #[case::and_back(Activity::RollingBack(crate::memory::Rollback {
+        from: RevisionName::from_api("b"),
+        cause: Cause::ScaledToZero,
+        since: at(9),
+    }))]
+    fn what_is_written_down_is_remembered_and_asks_for_nothing(#[case] activity: Activity) {
+        let memory = memory(activity);
+        let mut status = RolloutStatus::default();
+        write_memory(&mut status, &memory);
+        assert_eq!(crate::record::memory(&status), memory);
         let commands = crate::record::commands(&status);
         assert_eq!(commands, crate::world::Commands::default());
     }

@@ -2,23 +2,12 @@
 
 use super::*;
 
-/// The state of a rollout from db-1 to db-2 that stands at a step.
-fn state(step: i32) -> Value {
-    let began = "2026-01-01T00:00:30Z";
-    json!({
-        "stable": {"revision": "db-1", "templateHash": "t"},
-        "rollout": {
-            "revision": "db-2", "stepIndex": step, "stepsHash": "h", "stepStartedAt": began, "progressedAt": began,
-            "pausedAtStep": true,
-        },
-    })
-}
-
 fn under_way_status() -> Value {
     json!({
-        "observedGeneration": 1, "phase": "Paused", "currentStepIndex": 1, "controllerPause": true,
+        "observedGeneration": 1, "phase": "Paused", "currentStepIndex": 1, "currentStepHash": "h",
+        "currentStepStartedAt": "2026-01-01T00:00:30Z", "controllerPause": true,
         "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": "2026-01-01T00:00:30Z"}],
-        "stableRevision": "db-1", "updatedRevision": "db-2", "state": state(1),
+        "stableRevision": "db-1", "stableTemplateHash": "t", "updatedRevision": "db-2",
     })
 }
 
@@ -158,9 +147,10 @@ fn a_template_that_has_overtaken_the_status_begins_at_the_first_step() {
 fn a_gate_that_stands_failed_needs_somebody() {
     let mut standing = phased(json!({"initialDelaySeconds": 0, "periodSeconds": 10, "successThreshold": 1}));
     standing["status"] = json!({
-        "observedGeneration": 1, "phase": "Failed", "currentStepIndex": 2, "controllerPause": true,
+        "observedGeneration": 1, "phase": "Failed", "currentStepIndex": 2, "currentStepHash": "h",
+        "currentStepStartedAt": "2026-01-01T00:00:30Z", "controllerPause": true,
         "pauseConditions": [{"reason": "ChecksFailed", "startTime": "2026-01-01T00:00:50Z"}],
-        "stableRevision": "db-1", "updatedRevision": "db-2", "state": state(2),
+        "stableRevision": "db-1", "stableTemplateHash": "t", "updatedRevision": "db-2",
     });
     let mut present = set(3);
     present["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:3.0");

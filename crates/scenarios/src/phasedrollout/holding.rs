@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::{all_is_well, expect_out, expect_partition, guarded, one_pod_new};
 use crate::harness::{Cluster, Outcome};
-use crate::rolloutplugin::upgrade::upgrade;
 use crate::scenarios;
 
 scenarios![
@@ -14,7 +13,6 @@ scenarios![
     deleted_in_the_middle_every_pod_stays,
     put_back_by_hand_and_guarded_again_the_set_is_as_it_was,
     a_partition_of_users_is_what_it_was_when_it_is_let_go,
-    an_upgrade_of_the_operator_passes_no_gate,
 ];
 
 async fn a_pause_by_hand_stops_the_checks(cluster: &mut Cluster) -> Outcome {
@@ -85,15 +83,4 @@ async fn a_partition_of_users_is_what_it_was_when_it_is_let_go(cluster: &mut Clu
     rollout.delete().await?;
     rollout.expect_gone().await?;
     expect_partition(&db, 7).await
-}
-
-async fn an_upgrade_of_the_operator_passes_no_gate(cluster: &mut Cluster) -> Outcome {
-    cluster.with_operator().await?;
-    let (db, rollout) = one_pod_new(cluster).await?;
-    upgrade(cluster, &rollout).await?;
-    db.expect_no_move().await?;
-    expect_partition(&db, 2).await?;
-    db.expect_rest(["v1", "v1", "v2"]).await?;
-    all_is_well(cluster);
-    expect_out::<3>(&db, &rollout, "v2").await
 }

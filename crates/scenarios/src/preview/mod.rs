@@ -37,7 +37,7 @@ async fn planned_to<K: Kind>(
 ) -> Outcome<Preview> {
     let mut subject = Subject::default();
     let standing = rollout.raw().await?;
-    let copy = standing["status"]["state"]["stable"]["templateCopy"].as_str();
+    let copy = standing["status"]["stableTemplateCopy"].as_str();
     let copy = copy.and_then(|name| cluster.look(|view| view.revisions.get(name).cloned()));
     if let Some(mut data) = copy.and_then(|copy| copy.data) {
         let mut template = data.0["spec"]["template"].take();

@@ -47,7 +47,7 @@ async fn abort_after_full_weight_restores_the_stable_template(cluster: &mut Clus
     rollout.expect_step(1, "Paused").await?;
     db.expect_images(["v2"; 3]).await?;
     rollout.abort().await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     db.expect_rest(["v1"; 3]).await?;
     let status = rollout.expect_phase("Failed").await?;
     if !status.aborted || status.aborted_revision == status.updated_revision {

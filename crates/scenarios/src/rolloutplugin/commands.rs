@@ -319,7 +319,7 @@ async fn a_retry_during_the_return_turns_round(cluster: &mut Cluster) -> Outcome
     let (db, rollout) = paused_at(cluster, 5, 80).await?;
     rollout.abort().await?;
     rollout
-        .eventually("pods return", |status| match status.state.rollback {
+        .eventually("pods return", |status| match status.returning {
             Some(_) => Ok(()),
             None => Err(String::new()),
         })

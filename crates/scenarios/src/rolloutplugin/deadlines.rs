@@ -387,7 +387,7 @@ async fn a_pod_that_is_unwell_at_rest_meets_no_deadline(cluster: &mut Cluster) -
     let before = db.pods().await?;
     time_passes(cluster, "3s").await?;
     let status = rollout.expect_phase("Progressing").await?;
-    if status.aborted || status.state.rollback.is_some() {
+    if status.aborted || status.returning.is_some() {
         return Err(cluster.unmet("nothing aborted", format!("{status:?}")));
     }
     db.expect_no_move().await?;

@@ -277,7 +277,7 @@ async fn a_settled_world_is_not_written_to(cluster: &mut Cluster) -> Outcome {
     stands_at(&db, 3).await?;
     rollout
         .eventually("former templates are deleted", |status| {
-            match status.state.former_template_copies {
+            match status.former_template_copies {
                 true => Err("they are not".into()),
                 false => Ok(()),
             }
@@ -304,7 +304,7 @@ async fn everything_released_behind_our_back_is_brought_back(cluster: &mut Clust
     cluster.start_operator();
     rollout.expect_event("RolloutAborted", "no longer knows").await?;
     db.expect_images(["v1"; 3]).await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     stands_at(&db, 3).await?;
     db.expect_rest(["v1"; 3]).await
 }

@@ -24,7 +24,6 @@ mod status;
 mod status_rights;
 mod steps;
 mod unreadable;
-pub(crate) mod upgrade;
 mod web;
 
 use serde_json::json;
@@ -50,7 +49,6 @@ pub fn all() -> Vec<Scenario> {
         stable_copy::all(),
         status::all(),
         steps::all(),
-        upgrade::all(),
     ]
     .concat()
 }

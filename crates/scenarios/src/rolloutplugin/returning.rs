@@ -279,7 +279,7 @@ async fn a_stable_revision_that_is_lost_comes_back_from_our_copy(cluster: &mut C
         .await?;
     rollout.expect_event("RolloutAborted", "no longer knows").await?;
     db.expect_images(["v1"; 3]).await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     stands_at(&db, 3).await?;
     db.expect_rest(["v1"; 3]).await
 }

@@ -156,7 +156,7 @@ async fn a_new_version_during_a_return_just_starts(cluster: &mut Cluster) -> Out
     let (db, rollout) = paused_at(cluster, 5, 80).await?;
     rollout.abort().await?;
     rollout
-        .eventually("pods return", |status| match status.state.rollback {
+        .eventually("pods return", |status| match status.returning {
             Some(_) => Ok(()),
             None => Err(String::new()),
         })
@@ -335,11 +335,11 @@ async fn what_became_of_each_version_is_kept(cluster: &mut Cluster) -> Outcome {
         _ => None,
     };
     let expected = [
-        (RolloutEnd::TemplateReverted, None),
+        (RolloutEnd::PutBack, None),
         (RolloutEnd::Replaced, by),
         (RolloutEnd::Aborted, Some("aborted by a user".to_owned())),
         (RolloutEnd::Successful, None),
-        (RolloutEnd::Adopted, None),
+        (RolloutEnd::TakenOn, None),
     ];
     cluster.expect(
         &format!("what became of v5, v4, v3, v2 and v1, not {told:?}"),

@@ -5,7 +5,6 @@ use kube::Api;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
-use stateward_api::rollout::RolloutStatus;
 use stateward_core::stable_copy::COPY_OF;
 
 use super::{paused_at, stands_at};
@@ -45,17 +44,16 @@ async fn copies(cluster: &Cluster) -> Outcome<Vec<(String, String)>> {
     Ok(copies)
 }
 
-/// The copy that a status names.
-fn named(status: &RolloutStatus) -> Option<&str> {
-    status.state.stable.as_ref()?.template_copy.as_deref()
-}
-
 async fn expect_one_copy(cluster: &Cluster, rollout: &Rollout<'_>, image: &str) -> Outcome<String> {
     let copies = copies(cluster).await?;
-    let status = rollout.get().await?.status.unwrap_or_default();
-    let named = named(&status);
+    let named = rollout
+        .get()
+        .await?
+        .status
+        .unwrap_or_default()
+        .stable_template_copy;
     match copies.as_slice() {
-        [(name, kept)] if kept == image && Some(name.as_str()) == named => Ok(name.clone()),
+        [(name, kept)] if kept == image && Some(name) == named.as_ref() => Ok(name.clone()),
         _ => Err(cluster.unmet(
             format!("one copy of the template of {image}, which the status names"),
             format!("{copies:?}, and {named:?} in the status"),
@@ -121,10 +119,7 @@ async fn who_may_only_write_the_status_does_not_choose_what_is_restored(cluster:
     evil["spec"]["volumes"] = json!([{"name": "host", "hostPath": {"path": "/"}}]);
     let hash = stateward_core::plan::Fingerprint::of(&stateward_core::revision::data(&evil));
     rollout
-        .overwrite(json!({
-            "abort": true,
-            "state": {"stable": {"template": evil, "templateHash": hash.as_str(), "templateCopy": null}},
-        }))
+        .overwrite(json!({"stableTemplate": evil, "stableTemplateHash": hash.as_str(), "stableTemplateCopy": null, "abort": true}))
         .await?;
     rollout.expect_no_command().await?;
     rollout
@@ -132,7 +127,10 @@ async fn who_may_only_write_the_status_does_not_choose_what_is_restored(cluster:
         .await?;
     db.expect_no_move().await?;
     let status = rollout.get().await?.status.unwrap_or_default();
-    cluster.expect("nothing is named as the copy", named(&status).is_none())?;
+    cluster.expect(
+        "nothing is named as the copy",
+        status.stable_template_copy.is_none(),
+    )?;
     // With the record corrected the rollback ends on the stable version.
     let kept = copies(cluster).await?;
     cluster.expect(
@@ -147,9 +145,9 @@ async fn who_may_only_write_the_status_does_not_choose_what_is_restored(cluster:
     template.as_object_mut().map(|fields| fields.remove("$patch"));
     let hash = stateward_core::plan::Fingerprint::of(&stateward_core::revision::data(&template));
     rollout
-        .overwrite(json!({"state": {"stable": {"templateHash": hash.as_str()}}}))
+        .overwrite(json!({"stableTemplateHash": hash.as_str()}))
         .await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }
 
@@ -157,23 +155,21 @@ async fn a_copy_that_the_status_does_not_name_is_found_again(cluster: &mut Clust
     cluster.with_operator().await?;
     let (db, rollout) = at_full_weight(cluster).await?;
     let name = expect_one_copy(cluster, &rollout, "v1").await?;
-    rollout
-        .overwrite(json!({"state": {"stable": {"templateCopy": null}}}))
-        .await?;
+    rollout.overwrite(json!({"stableTemplateCopy": null})).await?;
     rollout
         .eventually("the copy is named again", |status| {
-            if named(status) == Some(&name) {
+            if status.stable_template_copy.as_ref() == Some(&name) {
                 Ok(())
             } else {
-                Err(format!("{:?}", named(status)))
+                Err(format!("{:?}", status.stable_template_copy))
             }
         })
         .await?;
     rollout
-        .overwrite(json!({"state": {"stable": {"templateCopy": "../../../etc"}}}))
+        .overwrite(json!({"stableTemplateCopy": "../../../etc"}))
         .await?;
     rollout.abort().await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }
 
@@ -189,22 +185,20 @@ async fn an_object_of_a_version_without_copies_gets_one_in_the_middle_of_a_rollo
         .delete(&name, &DeleteParams::default())
         .await
         .doing("delete the copy")?;
-    rollout
-        .overwrite(json!({"state": {"stable": {"templateCopy": null}}}))
-        .await?;
+    rollout.overwrite(json!({"stableTemplateCopy": null})).await?;
     cluster.start_operator();
     rollout
         .eventually("a copy is made", |status| {
-            if named(status) == Some(&name) {
+            if status.stable_template_copy.as_ref() == Some(&name) {
                 Ok(())
             } else {
-                Err(format!("{:?}", named(status)))
+                Err(format!("{:?}", status.stable_template_copy))
             }
         })
         .await?;
     expect_one_copy(cluster, &rollout, "v1").await?;
     rollout.abort().await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }
 
@@ -250,7 +244,7 @@ async fn who_may_only_write_the_status_has_no_copy_deleted(cluster: &mut Cluster
     let name = expect_one_copy(cluster, &rollout, "v1").await?;
     for named in [json!("another"), json!(null)] {
         rollout
-            .overwrite(json!({"state": {"stable": {"templateCopy": named}, "formerTemplateCopies": true}}))
+            .overwrite(json!({"stableTemplateCopy": named, "formerTemplateCopies": true}))
             .await?;
         db.expect_no_move().await?;
         let kept = copies(cluster).await?;
@@ -260,6 +254,6 @@ async fn who_may_only_write_the_status_has_no_copy_deleted(cluster: &mut Cluster
         )?;
     }
     rollout.abort().await?;
-    rollout.expect_message("continue with another version").await?;
+    rollout.expect_message("go on with another version").await?;
     db.expect_rest(["v1"; 3]).await
 }

@@ -4,7 +4,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps,
 };
 use stateward_core::event::EventReason;
-use stateward_core::guidance::WaitKind;
 use stateward_core::record::glossary;
 use stateward_core::world::{Phase, Reason};
 
@@ -60,18 +59,17 @@ pub(super) fn status() -> String {
         page.push_str(&resource(&definition, "status"));
     }
     page.push_str(&conditions());
-    page.push_str(&wait_kinds());
     page.push_str(&events());
     page
 }
 
 /// A way to reach each phase; several where a phase has several meanings.
 const STANDS: [(&str, Phase, Reason); 8] = [
-    ("in progress", Phase::Progressing, Reason::Stepping),
-    ("paused", Phase::Paused, Reason::StepPaused),
+    ("pods are on their way", Phase::Progressing, Reason::Stepping),
+    ("a pause stands", Phase::Paused, Reason::StepPaused),
     ("done", Phase::Successful, Reason::Stable),
-    ("aborted, rolling back", Phase::Failed, Reason::Aborting),
-    ("aborted, rolled back", Phase::Failed, Reason::Rejected),
+    ("aborted, and pods return", Phase::Failed, Reason::Aborting),
+    ("aborted, and every pod is back", Phase::Failed, Reason::Rejected),
     ("held with a broken pod", Phase::Failed, Reason::PodBroken),
     ("held without progress", Phase::Failed, Reason::DeadlineExceeded),
     (
@@ -83,16 +81,16 @@ const STANDS: [(&str, Phase, Reason); 8] = [
 
 fn conditions() -> String {
     let mut page = String::from(
-        "\n## Conditions\n\nAll conditions have the reason and the message of the status; `lastTransitionTime` is when the \
+        "\n## Conditions\n\nAll have the reason and the message of where the rollout stands; `lastTransitionTime` is when the \
          condition itself last changed.\n\n| condition | is `True` when |\n|---|---|\n",
     );
     for word in &glossary::CONDITIONS {
         page.push_str(&format!("| `{}` | {} |\n", word.word, cell(word.when)));
     }
     page.push_str(
-        "\nA PhasedRollout also has `Updated`: it is `True` in the phase `Updated`, `False` in `Rolling`, `Paused` and `Failed`, \
+        "\nA PhasedRollout has one more: `Updated` is `True` in the phase `Updated`, `False` in `Rolling`, `Paused` and `Failed`, \
          and `Unknown` in others; its reason is the phase.\n\n\
-         | a rollout | has the phase | with the reason | and these conditions are `True` |\n|---|---|---|---|\n",
+         | a rollout | has the phase | for the reason | and says `True` of |\n|---|---|---|---|\n",
     );
     for (stands, phase, reason) in STANDS {
         let said = glossary::true_conditions(phase, reason);
@@ -104,10 +102,10 @@ fn conditions() -> String {
         ));
     }
     page.push_str(
-        "\nThe phases of a PhasedRollout have names of their own, listed with its status above.\n\n## Reasons\n\n\
-         `status.reason`, the column `REASON` and every condition have one of these. In those of a PhasedRollout, `Rollout` replaces \
-         `RolloutPlugin`. A reason is urgent if it holds a rollout until a user decides, usually with pods on a failed version; \
-         `stateward status -o json` has the field `urgent`.\n\n| reason | when | urgent |\n|---|---|---|\n",
+        "\nThe phases of a PhasedRollout have names of their own, which stand at its head above.\n\n## Reasons\n\n\
+         `status.reason`, the column `REASON` and every condition have one of these. Of a PhasedRollout, `Rollout` stands where a \
+         RolloutPlugin has `RolloutPlugin`. Urgent is what holds a rollout until a person \
+         decides, most often with pods on a version that has failed; `stateward status -o json` says so with `urgent`.\n\n| reason | when | urgent |\n|---|---|---|\n",
     );
     for word in glossary::reasons() {
         let urgent = if word.urgent { "yes" } else { "no" };
@@ -116,25 +114,11 @@ fn conditions() -> String {
     page
 }
 
-fn wait_kinds() -> String {
-    let mut page = String::from(
-        "\n## What a rollout waits for\n\n| `status.waitingFor.kind` | waiting for |\n|---|---|\n",
-    );
-    for kind in WaitKind::ALL {
-        page.push_str(&format!(
-            "| `{}` | {} |\n",
-            kind.as_str(),
-            cell(kind.description())
-        ));
-    }
-    page
-}
-
 fn events() -> String {
     let mut page = String::from(
-        "\n## Events\n\nEach event is posted once, and similar ones at the same step at most ten times in ten minutes: the operator's log \
-         has the rest. A rollout that gets stuck is reported with one of the reasons above, as a warning unless its workload does not \
-         exist yet.\n\n\
+        "\n## Events\n\nEach is told once, and the same at one step ten times in ten minutes at the most: of a pod that is Ready now \
+         and then the log of the operator tells the rest. What a rollout gets stuck on is told too, as a warning with one of the reasons above; \
+         that there is no workload yet is no warning.\n\n\
          | reason | type | when |\n|---|---|---|\n",
     );
     for event in EventReason::ALL {

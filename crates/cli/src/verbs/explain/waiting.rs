@@ -44,7 +44,7 @@ struct Case<'f> {
 impl Case<'_> {
     /// The status message without the commands at its end, which have their own place.
     fn message(&self) -> String {
-        self.stage.summary().to_owned()
+        hint::without_commands(&hint::message(self.stage, self.program)).to_owned()
     }
 
     /// `stateward promote db --revision db-2: its effect`
@@ -434,7 +434,7 @@ impl Case<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{NOW, phased, rollout, stepping, with_state};
+    use crate::fixtures::{NOW, phased, rollout, stepping};
     use crate::rollout::Rollout;
     use serde_json::{Value, json};
     use stateward_api::rolloutplugin::RolloutPlugin;
@@ -469,7 +469,7 @@ mod tests {
                 "lastTransitionTime": "2026-01-01T00:09:00Z",
             }],
         });
-        object.status = serde_json::from_value(with_state(status)).unwrap();
+        object.status = serde_json::from_value(status).unwrap();
         let steps = json!([{"analysis": {"templates": [{"templateName": "errors"}]}}]);
         let mut value = json!(object);
         value["spec"]["strategy"]["canary"]["steps"] = steps;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::views::hint::without_commands;
+
 /// Shorter reasons are repeated, so that a line can be read on its own.
 const LONG: usize = 60;
 
@@ -10,12 +12,14 @@ const SAME: &str = "…";
 
 /// A message without the long reasons of the previous message: those in brackets, and the one at the end.
 pub(super) fn once<'m>(message: &'m str, before: &str) -> Cow<'m, str> {
-    let same = if message == before {
+    let (body, former) = (without_commands(message), without_commands(before));
+    let commands = &message[body.len()..];
+    let same = if body == former {
         ""
     } else {
-        same_end(message, before)
+        same_end(body, former)
     };
-    let body = &message[..message.len() - same.len()];
+    let body = &body[..body.len() - same.len()];
     let mut shown = String::new();
     let mut rest = body;
     while let Some(group) = brackets(rest) {
@@ -34,10 +38,10 @@ pub(super) fn once<'m>(message: &'m str, before: &str) -> Cow<'m, str> {
     if !same.is_empty() {
         shown += SAME;
     }
-    if shown == message {
+    if shown == message[..message.len() - commands.len()] {
         return Cow::Borrowed(message);
     }
-    Cow::Owned(shown)
+    Cow::Owned(shown + commands)
 }
 
 fn is_long(reason: &str) -> bool {
@@ -79,8 +83,8 @@ mod tests {
         format!("db-2 was rejected ({why}): returning every pod to db-1, {there} of 5 are there")
     }
 
-    fn checked(count: u32) -> String {
-        format!("pod 1 of 2: {count} in a row did not succeed, the last: {ADDRESS}")
+    fn checked(count: u32, then: &str) -> String {
+        format!("pod 1 of 2: {count} in a row did not succeed, the last: {ADDRESS}{then}")
     }
 
     #[rstest]
@@ -89,7 +93,16 @@ mod tests {
         returning(WHY, 3),
         "db-2 was rejected (…): returning every pod to db-1, 4 of 5 are there"
     )]
-    #[case::at_the_end(checked(2), checked(1), "pod 1 of 2: 2 in a row did not succeed, the last: …")]
+    #[case::at_the_end(
+        checked(2, ""),
+        checked(1, ""),
+        "pod 1 of 2: 2 in a row did not succeed, the last: …"
+    )]
+    #[case::before_commands(
+        checked(2, "; go on with: stateward promote db"),
+        checked(1, ""),
+        "pod 1 of 2: 2 in a row did not succeed, the last: …; go on with: stateward promote db"
+    )]
     fn a_long_reason_that_has_not_changed_is_printed_once(
         #[case] message: String,
         #[case] before: String,

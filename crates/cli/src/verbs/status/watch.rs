@@ -74,7 +74,7 @@ struct Course {
     /// The phase to wait for; without one, until the rollout ends.
     until: Option<Until>,
     /// The head of the last line, and its full message.
-    said: Option<(String, String)>,
+    said: (String, String),
     /// The watch is being restarted.
     lost: bool,
     /// How the rollout ended.
@@ -126,12 +126,11 @@ impl Course {
             Err(why) => (None, Some(why.as_str())),
         };
         let verdict = Verdict::of(rollout, set, unread, session.program);
-        let line = verdict.line();
-        if self.said.as_ref().is_none_or(|(said, _)| *said != line) {
-            let before = self.said.as_ref().map_or("", |(_, message)| message);
-            let message = reason::once(&verdict.message, before);
-            session.print(&format!("{}{message}{}", verdict.head, verdict.commands))?;
-            self.said = Some((line, verdict.message.clone()));
+        let (head, message) = &self.said;
+        if (head, message) != (&verdict.head, &verdict.message) {
+            let message = reason::once(&verdict.message, message);
+            session.print(&format!("{}{message}", verdict.head))?;
+            self.said = (verdict.head.clone(), verdict.message.clone());
         }
         self.exit = match self.until {
             Some(until) => until.end(&verdict, unread, &self.title).transpose()?,

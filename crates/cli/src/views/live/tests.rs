@@ -75,7 +75,7 @@ fn a_rollout_fills_the_screen_with_its_tree_and_what_happened() {
         screen(&mut board, 76, 20),
         "\
 rolloutplugin/db   Paused   step 2 of 4, 20% to db-2, for 3m10s
-  step 2 of 4: paused; continue with: stateward promote db --revision db-2
+  step 2 of 4: paused; go on with: stateward promote db --revision db-2
 ├─ steps
 │  ├─ ✓ setWeight 20
 │  ├─ ▶ pause until promoted, for 3m10s
@@ -213,7 +213,7 @@ fn an_event_is_shown_as_a_whole_or_not_at_all() {
     let long = |name: &str| {
         let event = json!({
             "metadata": {"name": name, "resourceVersion": name}, "involvedObject": {}, "reason": "RolloutPaused",
-            "message": "db-2: paused; continue with: kubectl stateward promote db -n prod --revision db-2",
+            "message": "db-2: paused; go on with: kubectl stateward promote db -n prod --revision db-2",
             "lastTimestamp": "2026-01-01T00:07:00Z", "type": "Normal",
         });
         Sight::Event(Box::new(serde_json::from_value(event).unwrap()))
@@ -325,7 +325,7 @@ fn no_control_character_of_a_cluster_is_drawn(#[values(false, true)] ascii: bool
         ..Style::default()
     };
     let mut rollout = paused();
-    rollout.status.get_or_insert_default().summary = format!("message {HOSTILE}");
+    rollout.status.get_or_insert_default().message = format!("message {HOSTILE}");
     let mut board = board_of(rollout, style);
     let told = json!({
         "metadata": {"name": "1", "resourceVersion": "1"}, "involvedObject": {}, "reason": format!("Reason{HOSTILE}"),

@@ -152,7 +152,7 @@ fn an_inconclusive_step_is_ended_by_a_person_and_by_nobody_else() {
     assert_eq!((step(&decision), decision.action.clone()), (1, None));
     assert!(
         message(&decision).contains(
-            "promote db -n prod --revision db-b, or roll back with: kubectl stateward abort db -n prod --revision db-b"
+            "promote db -n prod --revision db-b, or back with: kubectl stateward abort db -n prod --revision db-b"
         ),
         "{}",
         message(&decision)

@@ -100,10 +100,7 @@ fn a_pause_by_hand_at_rest_is_told() {
     world.paused = true;
     let decision = decide(&world);
     assert_eq!(phase(&decision), (Phase::Successful, Reason::Stable));
-    assert!(
-        message(&decision)
-            .contains("wait at its start; let it start with: kubectl stateward resume db -n prod")
-    );
+    assert!(message(&decision).contains("stand at its start until: kubectl stateward resume db -n prod"));
     assert!(
         !message(&decision).contains("--revision"),
         "nobody has seen the next version yet"

@@ -334,7 +334,7 @@ fn no_version_is_turned_down_while_no_pod_has_run_it() {
     assert_eq!(phase(&decision), (Phase::Failed, Reason::DeadlineExceeded));
     let message = message(&decision);
     assert!(
-        message.contains("; pod db-4 has not stopped; roll back with"),
+        message.contains("; pod db-4 has not stopped; go back with"),
         "{message}"
     );
     world.view().pods.pop();

@@ -6,7 +6,6 @@ mod by_pod;
 mod command;
 mod deadline;
 mod guard;
-mod guidance;
 mod in_the_way;
 mod pause;
 mod release_claim;

@@ -25,7 +25,7 @@ fn a_rejected_version_that_we_took_out_stays_rejected() {
     world.view().released = 0;
     let decision = decide(&world);
     assert_eq!(phase(&decision), (Phase::Failed, Reason::Rejected));
-    assert!(message(&decision).contains("continue with another version"));
+    assert!(message(&decision).contains("go on with another version"));
     world.memory = decision.memory;
     assert!(silent(&world));
 

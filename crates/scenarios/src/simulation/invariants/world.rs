@@ -162,17 +162,16 @@ impl Rollout {
         let status = object.status.clone().unwrap_or_default();
         let missing = Err(NoWorkload::Missing(String::new()));
         let plan = phasedrollout::plan(&object, &missing).ok();
-        let memory = record::memory(&status.rollout);
-        let counted = match &memory.activity {
-            Activity::Rolling(attempt) => attempt.counted,
-            Activity::Idle | Activity::RollingBack(_) => None,
-        };
+        let counted = status
+            .rollout
+            .step_replicas
+            .and_then(|pods| u32::try_from(pods).ok());
         let threshold = object.spec.check.success_threshold;
         Some(Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
             set: object.spec.target_ref.clone(),
             generation: object.metadata.generation,
-            memory,
+            memory: record::memory(&status.rollout),
             commands: record::commands(&status.rollout),
             plan: plan.map(|plan| Plan {
                 steps: pod_by_pod(counted.unwrap_or(0)),

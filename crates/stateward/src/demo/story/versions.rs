@@ -88,7 +88,7 @@ impl Story<'_> {
         self.until("db-4 back", |sight| sight.runs("db-4", GOOD)).await?;
         self.teller.tell(&format!("pod db-4 is Ready on {GOOD} again"))?;
         self.until("the end of the return", |sight| {
-            sight.status.phase == "Failed" && sight.status.state.rollback.is_none()
+            sight.status.phase == "Failed" && sight.status.returning.is_none()
         })
         .await?;
         self.expect_versions([GOOD; 5])?;

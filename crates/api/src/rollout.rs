@@ -1,18 +1,10 @@
-//! The status that all rollout kinds share.
-
-mod former;
-mod state;
+//! The status that all rollout kinds share, including everything the operator remembers.
 
 use k8s_openapi::jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-pub use self::former::FormerState;
-pub use self::state::{
-    AttemptState, RejectionState, RollbackCause, RollbackState, RolloutState, StableState,
-};
-
-/// The status of a rollout.
+/// The status of a rollout, including everything the operator remembers.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutStatus {
@@ -25,21 +17,9 @@ pub struct RolloutStatus {
     /// A one-word reason, the same as in the conditions. It distinguishes a revision that was rolled back from a broken one that is held.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What the rollout waits for, and which commands move it on.
+    /// What the rollout waits for, and which command moves it on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The message without the commands.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub summary: String,
-    /// What the rollout waits for. Absent if it waits for nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting_for: Option<WaitingFor>,
-    /// The commands that move the rollout on, the most likely one first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<SuggestedCommand>,
-    /// The last command and the operator's answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_command: Option<CommandReceipt>,
     /// The index of the current step, from 0. Equal to the number of steps when all steps are done and while no rollout is in progress; 0
     /// after an abort. Absent before the workload is managed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,15 +31,52 @@ pub struct RolloutStatus {
     /// A hash of the steps, to detect edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_hash: Option<String>,
-    /// When the current step started. Absent while no rollout is in progress.
+    /// The replica count that the step's share of pods was computed from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_replicas: Option<i32>,
+    /// When the current step started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_step_started_at: Option<Timestamp>,
+    /// When the rollout last made progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progressed_at: Option<Timestamp>,
+    /// The largest number of updated and available pods that this rollout has reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached_replicas: Option<i32>,
+    /// The largest number of old pods that this rollout has replaced, where pods are replaced one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposed_replicas: Option<i32>,
+    /// The number of pods that stay on the new version regardless of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor_replicas: Option<i32>,
+    /// Ordinals of pods, from 0, that stay on the new version although a later scale-up put the partition above them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept_pods: Vec<i32>,
+    /// The most pods that may run the new version until the next step that sets a share, because the workload was scaled up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_limit: Option<i32>,
+    /// The number of pods that were released when the rollout was stopped by `spec.paused`, by an inconclusive analysis or by an invalid
+    /// spec. A pod that is updated while the rollout is stopped is rolled back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_replicas: Option<i32>,
+    /// Ordinals of pods, from 0, that were not Ready when the rollout started and are ignored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excused_pods: Vec<i32>,
     /// Why the rollout is paused. Set to null to resume.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pause_conditions: Vec<PauseCondition>,
     /// The operator paused the rollout. With empty pauseConditions, it means that a user resumed it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub controller_pause: bool,
+    /// The operator has observed `spec.paused`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub manual_pause: bool,
+    /// A user skipped the remaining steps with `promote --full`: further pods are released without waiting for the released ones.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fully_promoted: bool,
+    /// The commands that this rollout carried out, oldest first; at most 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken_commands: Vec<TakenCommand>,
 
     /// Set to true to abort the rollout.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -106,6 +123,15 @@ pub struct RolloutStatus {
     /// the workload has pods, to roll it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawn_revision: Option<String>,
+    /// Why pods are rolled back to the stable version: `Aborted`, `PutBack` or `ScaledToZero`. Absent if there is no rollback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning: Option<String>,
+    /// The revision that pods are rolled back from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning_from: Option<String>,
+    /// When the rollback started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returning_since: Option<Timestamp>,
     /// How many times this revision was retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_count: Option<i32>,
@@ -113,6 +139,12 @@ pub struct RolloutStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarted_at: Option<Timestamp>,
 
+    /// The UID of the workload that this status describes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload_uid: Option<String>,
+    /// The workload's update strategy before the operator adopted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload_setting: Option<String>,
     /// The revision of pods outside the released share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_revision: Option<String>,
@@ -122,6 +154,15 @@ pub struct RolloutStatus {
     /// The revision to roll back to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stable_revision: Option<String>,
+    /// A hash that identifies the stable template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_template_hash: Option<String>,
+    /// The ControllerRevision with a copy of the stable template, because Kubernetes may delete the original.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stable_template_copy: Option<String>,
+    /// Copies of former stable templates still have to be deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub former_template_copies: bool,
 
     /// The desired number of pods.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +182,15 @@ pub struct RolloutStatus {
     /// The outcome of past revisions, newest first; at most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastRollout>,
+    /// When the background analysis started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_started_at: Option<Timestamp>,
+    /// The background analysis was inconclusive, and the rollout waits for a user's decision.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background_paused: bool,
+    /// A user resumed the rollout without a verdict of the background analysis.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background_waived: bool,
     /// The analysis runs of the rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryStatus>,
@@ -148,82 +198,6 @@ pub struct RolloutStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
-    /// What the operator remembers between two decisions. The fields above are made from it; it may change with any version.
-    #[serde(skip_serializing_if = "RolloutState::is_empty")]
-    pub state: Box<RolloutState>,
-    /// What an earlier version remembered.
-    #[serde(flatten)]
-    pub former: Box<FormerState>,
-}
-
-/// What a rollout waits for.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WaitingFor {
-    /// `Pod`, `Workload`, `Pause`, `AnalysisRun`, `Checks`, `User` or `Spec`.
-    pub kind: String,
-    /// Its name, if it has one. A pod that does not exist yet is named by its index, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// A one-word reason: that of the pod, or that of the rollout.
-    pub reason: String,
-    /// Since when the rollout has waited for it.
-    pub since: Timestamp,
-}
-
-/// A command that moves a rollout on.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SuggestedCommand {
-    /// The verb: `promote`, `abort`, `retry` or `resume`.
-    pub verb: String,
-    /// Its arguments, such as `--full`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub arguments: Vec<String>,
-    /// The revision that it is meant for. Absent if it is not about a revision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
-    /// What it does: `continue`, `roll back`.
-    pub effect: String,
-}
-
-/// The operator's answer to a command.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CommandReceipt {
-    /// The verb: `promote`, `skip`, `abort` or `retry`.
-    pub verb: String,
-    /// Its arguments, such as `--full`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub arguments: Vec<String>,
-    /// The revision that it was given for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
-    /// The user who issued it, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// Whether the operator carried it out.
-    pub result: CommandResult,
-    /// Why it was refused.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// The commands that can be given instead.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub alternatives: Vec<SuggestedCommand>,
-    /// When it was answered.
-    pub at: Timestamp,
-}
-
-/// Whether a command was carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-pub enum CommandResult {
-    /// It was carried out.
-    Accepted,
-    /// It was refused, and nothing was changed.
-    Refused,
-    /// A result of a later version.
-    #[serde(other)]
-    Unknown,
 }
 
 /// An active pause.
@@ -259,9 +233,7 @@ pub struct TakenCommand {
 pub struct PastRollout {
     /// The name of the revision.
     pub revision: String,
-    /// How the rollout of the revision ended: `Successful`, `Adopted`, `Aborted`, `Replaced`, `TemplateReverted`, `ScaledToZero` or
-    /// `LeftToKubernetes`. `TakenOn` and `PutBack` are former names of `Adopted` and `TemplateReverted`.
-    #[schemars(with = "String")]
+    /// How the rollout of the revision ended.
     pub outcome: RolloutEnd,
     /// Why it ended that way, if there is a reason to report.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -274,20 +246,18 @@ pub struct PastRollout {
 }
 
 /// How a rollout ended. Values of later versions are read as [`RolloutEnd::Unknown`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum RolloutEnd {
     /// Every pod ran the revision.
     Successful,
     /// The revision was running when the operator adopted the workload, or something else rolled it out.
-    #[serde(alias = "TakenOn")]
-    Adopted,
+    TakenOn,
     /// The revision was rejected, and every pod was rolled back.
     Aborted,
     /// Another revision replaced it during the rollout.
     Replaced,
     /// The stable template was restored during the rollout.
-    #[serde(alias = "PutBack")]
-    TemplateReverted,
+    PutBack,
     /// The workload was scaled to zero during the rollout.
     ScaledToZero,
     /// The rollout was left to Kubernetes before it ended.
