@@ -162,7 +162,15 @@ async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluste
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     let rollout = cluster.rollout("db").steps(invalid_steps()).create().await?;
     rollout.expect_event("RolloutStarted", "found db-").await?;
-    claimed(&db).await?;
+    // The event comes before the record of the adoption, and until then nothing is guarded.
+    rollout
+        .eventually("the adoption is recorded", |status| {
+            match status.current_step_started_at {
+                Some(_) => Ok(()),
+                None => Err(String::new()),
+            }
+        })
+        .await?;
     keep_applying(cluster, &db, 4).await?;
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     rollout
