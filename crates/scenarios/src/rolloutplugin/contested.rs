@@ -162,7 +162,8 @@ async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluste
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await?;
     let rollout = cluster.rollout("db").steps(invalid_steps()).create().await?;
     rollout.expect_event("RolloutStarted", "found db-").await?;
-    // The event comes before the record of the adoption, and until then nothing is guarded.
+    // The event and the claim come before the record of the adoption. A pod that another client has updated by then counts as one that
+    // the adoption found updated, and stays so.
     rollout
         .eventually("the adoption is recorded", |status| {
             match status.current_step_started_at {
@@ -182,18 +183,6 @@ async fn a_git_tool_rolls_no_set_whose_plan_was_never_valid(cluster: &mut Cluste
     db.expect_rest(["v1", "v1", "v1", "v1", "v2"]).await
 }
 
-/// Waits until the operator has claimed the set.
-async fn claimed(db: &Set<'_>) -> Outcome {
-    db.eventually("the claim is there", |set, _| {
-        let annotations = set.metadata.annotations.iter().flatten();
-        match annotations.into_iter().any(|(name, _)| name == MANAGED_BY) {
-            true => Ok(()),
-            false => Err("it is not".into()),
-        }
-    })
-    .await
-}
-
 /// Such a client replaces the object instead of applying to it.
 async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_writes_the_partition(
     cluster: &mut Cluster,
@@ -205,8 +194,15 @@ async fn a_client_that_drops_the_claim_every_time_is_told_apart_from_one_that_wr
         let drop = Patch::Merge(json!({"metadata": {"annotations": {MANAGED_BY: null}}}));
         let dropped = db.api().patch("db", &PatchParams::default(), &drop).await;
         dropped.doing("drop the claim")?;
+        let claimed = db.eventually("the claim is there", |set, _| {
+            let annotations = set.metadata.annotations.iter().flatten();
+            match annotations.into_iter().any(|(name, _)| name == MANAGED_BY) {
+                true => Ok(()),
+                false => Err("it is not".into()),
+            }
+        });
         tokio::select! {
-            claimed = claimed(&db) => claimed?,
+            claimed = claimed => claimed?,
             contested = rollout.expect_condition("Contested", "True", words) => {
                 contested?;
                 rollout.expect_event("WorkloadContested", words).await?;
